@@ -1,0 +1,3 @@
+module github.com/proxyward/proxyward
+
+go 1.26.0
