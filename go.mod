@@ -2,9 +2,15 @@ module github.com/proxyward/proxyward
 
 go 1.26.0
 
-require k8s.io/apimachinery v0.37.2
+require (
+	github.com/cyphar/filepath-securejoin v0.7.0
+	golang.org/x/sys v0.50.0
+	k8s.io/apimachinery v0.37.2
+)
 
 require (
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
