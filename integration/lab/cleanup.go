@@ -21,7 +21,7 @@ import (
 // Down removes everything the lab made. Calling it again does nothing.
 func (l *Lab) Down(ctx context.Context) error {
 	if l.claim == nil {
-		return nil
+		return remove(ctx, l.state.Dir)
 	}
 	l.say("removing lab %q", l.state.Name)
 	if err := dismantle(ctx, l.state, true); err != nil {
@@ -79,13 +79,13 @@ func dismantle(ctx context.Context, s *state, claimed bool) error {
 	if err := killAll(ctx, s.Token, namespaces); err != nil {
 		return err
 	}
-	if err := unmountBelow(s.Dir); err != nil {
-		return err
-	}
 	for _, r := range s.nodeRecords() {
-		if err := removeNodeTraces(ctx, s, r); err != nil {
+		if err := removeNodeTraces(s, r); err != nil {
 			return err
 		}
+	}
+	if err := unmountBelow(s.Dir); err != nil {
+		return err
 	}
 	if claimed {
 		if err := removeLink(ctx, s.hostLink()); err != nil {

@@ -133,8 +133,13 @@ func (l *Lab) start(ctx context.Context, cfg Config) error {
 	}
 	tasks := []func(context.Context) error{l.startProxies, l.startRegistries}
 	for _, spec := range cfg.Nodes {
+		// Recorded one by one, so that addresses follow the order given.
+		r, err := l.state.addNode(spec)
+		if err != nil {
+			return err
+		}
 		tasks = append(tasks, func(ctx context.Context) error {
-			_, err := l.AddNode(ctx, spec)
+			_, err := l.startNode(ctx, spec, r)
 			return err
 		})
 	}

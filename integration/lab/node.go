@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -40,8 +41,12 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.startNode(ctx, spec, r)
+}
+
+func (l *Lab) startNode(ctx context.Context, spec NodeSpec, r nodeRecord) (*Node, error) {
 	n := &Node{Name: r.Name, IP: l.state.nodeAddr(r), Spec: spec, lab: l, record: r}
-	if err := n.mountRoot(ctx); err != nil {
+	if err := n.mountRoot(); err != nil {
 		return nil, err
 	}
 	if err := l.makeNodeNetwork(ctx, r); err != nil {
@@ -95,7 +100,7 @@ func machineName(s *state, r nodeRecord) string { return s.nodeNS(r) }
 // put overlay mounts on them and overlayfs does not stack.
 func stores() []string { return []string{"containerd", "docker"} }
 
-func (n *Node) mountRoot(context.Context) error {
+func (n *Node) mountRoot() error {
 	lower, err := rootPath(n.record.Generation, n.record.Full)
 	if err != nil {
 		return err
@@ -237,10 +242,17 @@ func (n *Node) Reboot(ctx context.Context) error {
 }
 
 // removeNodeTraces removes what nspawn and the kernel keep of a node that ended.
-func removeNodeTraces(_ context.Context, s *state, r nodeRecord) error {
+func removeNodeTraces(s *state, r nodeRecord) error {
 	name := machineName(s, r)
-	for _, dir := range []string{"propagate", "unix-export"} {
-		if err := os.RemoveAll("/run/systemd/nspawn/" + dir + "/" + name); err != nil {
+	const kept = "/run/systemd/nspawn"
+	traces := []string{filepath.Join(kept, "propagate", name), filepath.Join(kept, "unix-export", name)}
+	var root unix.Stat_t
+	if err := unix.Stat(s.path("nodes", r.Name, "root"), &root); err == nil {
+		// nspawn locks a root by its inode; killed, it leaves the lock file.
+		traces = append(traces, filepath.Join(kept, "locks", fmt.Sprintf("inode-%d:%d", root.Dev, root.Ino)))
+	}
+	for _, t := range traces {
+		if err := os.RemoveAll(t); err != nil {
 			return fmt.Errorf("removing what nspawn left of node %q: %w", r.Name, err)
 		}
 	}

@@ -301,3 +301,8 @@ func helperPath(name string) (string, error) {
 	}
 	return filepath.Join(cache, "bin", name), nil
 }
+
+// Registries lists the names of all registries.
+func Registries() []string {
+	return []string{Internal, External, Mirror, Redirect, Token, Private}
+}

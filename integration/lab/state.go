@@ -40,6 +40,10 @@ type nodeRecord struct {
 	Docker     bool
 }
 
+func (r nodeRecord) spec() NodeSpec {
+	return NodeSpec{Name: r.Name, Generation: r.Generation, Full: r.Full, Docker: r.Docker}
+}
+
 func newState(cfg Config, dir string, index int) (*state, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the lab's folder: %w", err)
