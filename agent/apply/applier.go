@@ -10,6 +10,7 @@ import (
 // Config is what a transaction needs of its host.
 type Config struct {
 	Files Files
+	// Units is nil for a plain tree without systemd: files are changed and nothing is restarted.
 	Units Units
 	Lock  Locker
 	// Clock defaults to SystemClock.
@@ -43,6 +44,8 @@ type Timeouts struct {
 	Ask, Prove time.Duration
 	// StartLimit to wait for a start limit to pass rather than reset it; default 30 s.
 	StartLimit time.Duration
+	// Successor is how long the dead-man leaves a change to the next process; default 2 min.
+	Successor time.Duration
 }
 
 func (t *Timeouts) setDefaults() {
@@ -58,6 +61,7 @@ func (t *Timeouts) setDefaults() {
 		{&t.Ask, 5 * time.Minute},
 		{&t.Prove, 5 * time.Minute},
 		{&t.StartLimit, 30 * time.Second},
+		{&t.Successor, 2 * time.Minute},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.fallback
@@ -73,10 +77,13 @@ type Applier struct {
 // New returns an Applier, or says what the configuration lacks.
 func New(cfg Config) (*Applier, error) {
 	switch {
-	case cfg.Files == nil, cfg.Units == nil, cfg.Lock == nil:
-		return nil, errors.New("making an applier: it needs files, units and a lock")
+	case cfg.Files == nil, cfg.Lock == nil:
+		return nil, errors.New("making an applier: it needs files and a lock")
 	case cfg.BootID == "":
 		return nil, errors.New("making an applier: the boot ID is not known; read /proc/sys/kernel/random/boot_id")
+	}
+	if cfg.Units == nil {
+		cfg.Units = noUnits{}
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = SystemClock{}
@@ -94,9 +101,24 @@ func New(cfg Config) (*Applier, error) {
 // noGuard is armed by nobody.
 type noGuard struct{}
 
-func (noGuard) Try(context.Context) error                { return nil }
-func (noGuard) Arm(context.Context, time.Duration) error { return nil }
-func (noGuard) Disarm(context.Context) error             { return nil }
+func (noGuard) Try(context.Context, GuardTimes) error { return nil }
+func (noGuard) Arm(context.Context, GuardTimes) error { return nil }
+func (noGuard) Disarm(context.Context) error          { return nil }
+
+// noUnits stands for systemd where there is none: a plain tree. No unit is known in it.
+type noUnits struct{}
+
+func (noUnits) State(context.Context, string) (UnitState, error) {
+	return UnitState{Load: "not-found", Active: "inactive"}, nil
+}
+func (noUnits) Reload(context.Context) error              { return nil }
+func (noUnits) ResetFailed(context.Context, string) error { return nil }
+func (noUnits) Start(_ context.Context, unit string) error {
+	return fmt.Errorf("starting %q: there is no systemd", unit)
+}
+func (noUnits) Restart(_ context.Context, unit string) error {
+	return fmt.Errorf("restarting %q: there is no systemd", unit)
+}
 
 // lock takes the lock, waiting a bounded time.
 func (a *Applier) lock(ctx context.Context) (func() error, error) {
@@ -140,6 +162,13 @@ func (a *Applier) applyLocked(ctx context.Context, req Request) Result {
 	last, err := ReadJournal(a.cfg.Files)
 	if err != nil {
 		return refused(req.attempt(), refusal(ReasonState, err, "the journal cannot be read"))
+	}
+	if last != nil && last.Step.decided() {
+		// Only tidying was left, which asks for nobody's judgement.
+		a.recoverLocked(ctx, Recovery{})
+		if last, err = ReadJournal(a.cfg.Files); err != nil {
+			return refused(req.attempt(), refusal(ReasonState, err, "the journal cannot be read"))
+		}
 	}
 	if last != nil && !last.Finished() {
 		return refused(req.attempt(), refusal(ReasonUnfinished, nil, "attempt %q stands at step %q; recover it first", last.Attempt, last.Step))

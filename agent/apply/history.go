@@ -18,6 +18,9 @@ type history struct {
 	Attempts []string            `json:"attempts,omitempty"`
 	BootID   string              `json:"bootID,omitempty"`
 	Restarts map[string][]moment `json:"restarts,omitempty"`
+
+	// unreadable keeps what is on disk from being replaced.
+	unreadable bool
 }
 
 // moment is a time in whole milliseconds, so that reading what was written gives the same.
@@ -29,7 +32,12 @@ func readHistory(files Reader) (history, error) {
 	return h, err
 }
 
-func (h *history) write(files Writer) error { return writeSealed(files, HistoryPath, h) }
+func (h *history) write(files Writer) error {
+	if h.unreadable {
+		return nil
+	}
+	return writeSealed(files, HistoryPath, h)
+}
 
 func (h *history) used(attempt string) bool { return slices.Contains(h.Attempts, attempt) }
 

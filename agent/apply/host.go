@@ -13,6 +13,7 @@ type Reader interface {
 	ReadFile(path string) ([]byte, error)
 	// Lstat does not follow a symbolic link in the last element.
 	Lstat(path string) (fs.FileInfo, error)
+	ReadDir(path string) ([]fs.DirEntry, error)
 }
 
 // Writer changes the host's tree by absolute path. Each method is durable when it returns.
@@ -109,11 +110,19 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 // Guard undoes the change when nobody else does: the dead-man.
 type Guard interface {
 	// Try installs it and has systemd run it once, to see that it would work. Nothing is armed.
-	Try(ctx context.Context) error
-	// Arm makes it fire after the time, and after a reboot.
-	Arm(ctx context.Context, after time.Duration) error
+	Try(ctx context.Context, times GuardTimes) error
+	// Arm starts its time.
+	Arm(ctx context.Context, times GuardTimes) error
 	// Disarm removes every trace of it; it may be called at any time.
 	Disarm(ctx context.Context) error
+}
+
+// GuardTimes follow from the timeouts of the change and of the daemons that it restarts.
+type GuardTimes struct {
+	// After is when it looks whether the change was left unfinished, from arming and from a boot.
+	After time.Duration
+	// Wait is how long it then waits for a process that is still making or undoing the change.
+	Wait time.Duration
 }
 
 // Judge compares units with what the change wants of them.

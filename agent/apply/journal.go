@@ -55,6 +55,9 @@ func (s Step) untouched() bool {
 	return s == StepSave || s == StepTry || s == StepArm
 }
 
+// decided says that only tidying is left.
+func (s Step) decided() bool { return s == StepCommit || s == StepTidy }
+
 // undoing says that the undo was decided and is not complete.
 func (s Step) undoing() bool {
 	return s == StepUndoWrite || s == StepUndoReload || s == StepUndoRestart || s == StepUndoProve

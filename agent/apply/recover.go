@@ -38,13 +38,14 @@ func (a *Applier) recoverLocked(ctx context.Context, r Recovery) Result {
 	if last == nil || last.Finished() {
 		return Result{Outcome: Unchanged}
 	}
-	hist, err := readHistory(a.cfg.Files)
-	if err != nil {
-		// Restarts are then counted anew; an unfinished change must not wait for that.
-		hist = history{}
-	}
-	t := &transaction{Applier: a, checks: r.Checks, hist: hist, rec: *last}
+	t := &transaction{Applier: a, checks: r.Checks, rec: *last}
 	t.result = Result{Attempt: last.Attempt, Resumed: true}
+	if t.hist, err = readHistory(a.cfg.Files); err != nil {
+		// An unfinished change must not wait for it: restarts go uncounted, and the damaged file
+		// stays as it is, for it holds off used approvals.
+		t.hist.unreadable = true
+		t.note("%v", err)
+	}
 	if last.First != "" {
 		t.result.Err = recordedError(last.First)
 	}
@@ -65,7 +66,7 @@ func (t *transaction) resume(ctx context.Context, forward bool) Result {
 		t.result.Err = &InterruptedError{Step: at}
 		t.tidy(ctx)
 		return t.result
-	case at == StepCommit, at == StepTidy:
+	case at.decided():
 		t.result.Outcome = t.rec.Outcome
 		t.finish(ctx)
 		return t.result

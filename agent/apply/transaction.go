@@ -163,32 +163,38 @@ func (t *transaction) arm(ctx context.Context) error {
 	if len(t.activeUnits()) == 0 {
 		return nil
 	}
-	after, err := t.deadline(ctx)
+	times, err := t.guardTimes(ctx)
 	if err != nil {
 		return err
 	}
-	err = t.step(ctx, StepTry, "", t.cfg.Timeouts.Reload, t.cfg.Guard.Try)
+	err = t.step(ctx, StepTry, "", t.cfg.Timeouts.Reload, func(ctx context.Context) error {
+		return t.cfg.Guard.Try(ctx, times)
+	})
 	if err != nil {
 		return refusal(ReasonGuard, err, "the dead-man cannot be run on this host, so a failed change might not be undone")
 	}
 	return t.step(ctx, StepArm, "", t.cfg.Timeouts.Reload, func(ctx context.Context) error {
-		return t.cfg.Guard.Arm(ctx, after)
+		return t.cfg.Guard.Arm(ctx, times)
 	})
 }
 
-// deadline is the time in which this process has made the change or undone it, by the timeouts of
-// every step and those of the daemons.
-func (t *transaction) deadline(ctx context.Context) (time.Duration, error) {
+// guardTimes adds up the timeouts of every step and of the daemons. The dead-man looks once every
+// daemon could have been restarted and a successor could have taken over; a process that is still
+// at work then has the lock, and time enough to make the change and to undo it.
+func (t *transaction) guardTimes(ctx context.Context) (GuardTimes, error) {
 	limits := t.cfg.Timeouts
-	once := limits.Reload + limits.Prove
+	var restarts time.Duration
+	once := 2*limits.Reload + limits.Prove
 	for _, unit := range t.activeUnits() {
 		state, err := t.cfg.Units.State(ctx, unit)
 		if err != nil {
-			return 0, fmt.Errorf("asking systemd for the timeouts of %q: %w", unit, err)
+			return GuardTimes{}, fmt.Errorf("asking systemd for the timeouts of %q: %w", unit, err)
 		}
-		once += limits.restart(state) + limits.Ready + 2*limits.Creation + limits.StartLimit
+		restarts += limits.restart(state)
+		once += limits.Ready + 2*limits.Creation + limits.StartLimit
 	}
-	return 2*once + time.Minute, nil
+	once += restarts
+	return GuardTimes{After: restarts + limits.Successor, Wait: 2 * once}, nil
 }
 
 // refuseOpening ends a transaction that could not even be opened.
