@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,8 @@ type Unit struct {
 	// StartLimitBurst starts are allowed within StartLimitInterval; 0 is no limit.
 	StartLimitBurst    uint32
 	StartLimitInterval time.Duration
+	// StartTimeout and StopTimeout are what systemd allows; the longest duration is no limit.
+	StartTimeout, StopTimeout time.Duration
 	// PropagatesRestart are the units that are restarted or stopped with this one: those that name
 	// it in BindsTo=, Requires= or PartOf=.
 	PropagatesRestart []string
@@ -97,9 +100,12 @@ func (m *Manager) Show(ctx context.Context, unit string) (Unit, error) {
 	if err != nil {
 		return Unit{}, fmt.Errorf("reading what systemd loaded for %q: %w", unit, err)
 	}
-	service, err := conn.GetUnitTypePropertiesContext(ctx, unit, "Service")
-	if err != nil {
-		return Unit{}, fmt.Errorf("reading the service properties of %q: %w", unit, err)
+	var service map[string]any // a timer has none of them
+	if strings.HasSuffix(unit, ".service") {
+		service, err = conn.GetUnitTypePropertiesContext(ctx, unit, "Service")
+		if err != nil {
+			return Unit{}, fmt.Errorf("reading the service properties of %q: %w", unit, err)
+		}
 	}
 	return parseUnit(unit, general, service), nil
 }
@@ -128,6 +134,8 @@ func parseUnit(name string, general, service properties) Unit {
 		StartLimitBurst:  property[uint32](general, "StartLimitBurst"),
 
 		StartLimitInterval: duration(property[uint64](general, "StartLimitIntervalUSec")),
+		StartTimeout:       duration(property[uint64](service, "TimeoutStartUSec")),
+		StopTimeout:        duration(property[uint64](service, "TimeoutStopUSec")),
 
 		EnvironmentFiles: environmentFiles(property[[][]any](service, "EnvironmentFiles")),
 		Environment:      NewEnvironment(property[[]string](service, "Environment")),
