@@ -7,7 +7,6 @@ BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)"
 FUZZTIME ?= 5s
 # Newest that builds with the Go version of go.mod.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-IMAGE    ?= proxyward:$(VERSION)
 LAB      := $(GO) run ./cmd/lab
 
 # What the node tests need: root, and systemd-nspawn or the means to install it.
@@ -85,5 +84,6 @@ lab-status: ## addresses, logins and what runs
 lab-down: ## remove the lab
 	cd integration && $(LAB) down
 
-image: ## build the container image (buildah)
-	buildah --storage-driver vfs bud --isolation chroot --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+image: build ## build the two container images (buildah)
+	@for program in proxyward proxyward-agent; do \
+		buildah --storage-driver vfs bud --isolation chroot --target $$program -t $$program:$(VERSION) . || exit 1; done
