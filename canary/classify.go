@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 // trace is a request that got no answer.
@@ -20,6 +21,8 @@ type trace struct {
 	target *url.URL
 	err    error
 	redact func(string) string
+	// patience that each step was given.
+	patience time.Duration
 	// speaksTLS finds out whether the proxy speaks TLS; asked only when a plain one made no sense.
 	speaksTLS func() bool
 }
@@ -54,7 +57,7 @@ func (t trace) proxyDial(hop string) *Failure {
 		return t.failure(FailProxyDNS, hop, "the proxy's name %q does not resolve (%s)", dns.Name, dns.Err)
 	}
 	if isTimeout(t.trip.dialErr) {
-		return t.failure(FailProxyTimeout, hop, "no TCP connection to the proxy within %s", dialTimeout)
+		return t.failure(FailProxyTimeout, hop, "no TCP connection to the proxy within %s", t.patience)
 	}
 	return t.failure(FailProxyConnect, hop, "connecting to the proxy failed: %v", t.trip.dialErr)
 }
@@ -100,9 +103,9 @@ func (t trace) tlsProxy(hop string) *Failure {
 	}
 	if isTimeout(t.err) {
 		if len(t.trip.first) == 0 {
-			return t.failure(FailProxyTimeout, hop, "the proxy accepted the connection and did not answer the TLS handshake within %s", handshakeTimeout)
+			return t.failure(FailProxyTimeout, hop, "the proxy accepted the connection and did not answer the TLS handshake within %s", t.patience)
 		}
-		return t.failure(FailProxyTimeout, hop, "the proxy did not answer within %s", answerTimeout)
+		return t.failure(FailProxyTimeout, hop, "the proxy did not answer within %s", t.patience)
 	}
 	if _, ok := errors.AsType[x509.HostnameError](t.err); ok {
 		return t.failure(FailProxyUntrusted, hop, "the proxy's own certificate is not valid for its name: %v", t.err)
@@ -116,7 +119,7 @@ func (t trace) plainProxy(hop string) *Failure {
 		return t.failure(FailProxyIsTLS, hop, "the proxy answered plain HTTP with a TLS record")
 	}
 	if len(t.trip.first) == 0 && isTimeout(t.err) {
-		return t.failure(FailProxyTimeout, hop, "the proxy accepted the connection and did not answer within %s", answerTimeout)
+		return t.failure(FailProxyTimeout, hop, "the proxy accepted the connection and did not answer within %s", t.patience)
 	}
 	if t.speaksTLS() {
 		return t.failure(FailProxyIsTLS, hop, "the proxy does not answer plain HTTP and speaks TLS")

@@ -17,15 +17,8 @@ import (
 	"github.com/proxyward/proxyward/api/v1alpha1"
 )
 
-const (
-	// dialTimeout bounds one TCP connection, handshakeTimeout one TLS handshake, and answerTimeout
-	// the wait for an answer's first byte.
-	dialTimeout      = 5 * time.Second
-	handshakeTimeout = 5 * time.Second
-	answerTimeout    = 10 * time.Second
-	// firstBytes of an answer are kept to tell protocols apart.
-	firstBytes = 16
-)
+// firstBytes of an answer are kept to tell protocols apart.
+const firstBytes = 16
 
 // trip is what is seen of one request on its way.
 type trip struct {
@@ -62,6 +55,8 @@ type recorder struct {
 	refuse  func(*url.URL) error
 	rewrite func(*http.Request) *http.Request
 	mirror  string
+	// patience with one step: a connection, a handshake, an answer's first byte.
+	patience time.Duration
 
 	mu   sync.Mutex
 	hops []Hop
@@ -94,6 +89,10 @@ func newTransport(r *recorder, roots *x509.CertPool) *http.Transport {
 				return nil, err
 			}
 			t.remote = conn.RemoteAddr().String()
+			// The library waits a minute for the answer to CONNECT; a silent one shows sooner.
+			if err := conn.SetReadDeadline(time.Now().Add(r.patience)); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
 			return &watchedConn{Conn: conn, trip: t}, nil
 		},
 		OnProxyConnectResponse: func(ctx context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
@@ -112,8 +111,8 @@ func newTransport(r *recorder, roots *x509.CertPool) *http.Transport {
 			return nil
 		},
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:   handshakeTimeout,
-		ResponseHeaderTimeout: answerTimeout,
+		TLSHandshakeTimeout:   r.patience,
+		ResponseHeaderTimeout: r.patience,
 		DisableKeepAlives:     true,
 	}
 }
@@ -128,6 +127,9 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.trip.mu.Lock()
 	defer c.trip.mu.Unlock()
+	if n > 0 && len(c.trip.first) == 0 {
+		err = errors.Join(err, c.SetReadDeadline(time.Time{}))
+	}
 	if room := firstBytes - len(c.trip.first); room > 0 {
 		c.trip.first = append(c.trip.first, p[:min(n, room)]...)
 	}
@@ -155,7 +157,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err != nil {
 		hop.Failure = classify(trace{
-			trip: t, target: sent.URL, err: err, redact: r.redact,
+			trip: t, target: sent.URL, err: err, redact: r.redact, patience: r.patience,
 			speaksTLS: func() bool { return r.speaksTLS(req.Context(), t.proxy) },
 		})
 	} else {
@@ -174,7 +176,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // speaksTLS says whether a TLS handshake with the proxy succeeds. Its certificate does not matter:
 // nothing is sent, only the protocol is found out.
 func (r *recorder) speaksTLS(ctx context.Context, proxy *url.URL) bool {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	conn, err := r.dial(ctx, "tcp", hostPort(proxy))
 	if err != nil {
@@ -216,21 +218,22 @@ func shown(u *url.URL) string {
 }
 
 // dialer connects to a name's addresses in the resolver's order until one answers.
-func dialer(resolver Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
+// Each gets patience, and so does the name.
+func dialer(resolver Resolver, patience time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, fmt.Errorf("splitting address %q: %w", address, err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
+		lookup, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		addrs, err := resolver.LookupNetIP(ctx, "ip", strings.Trim(host, "[]"))
+		addrs, err := resolver.LookupNetIP(lookup, "ip", host)
 		if err != nil {
 			return nil, err
 		}
 		var failed []error
 		for _, addr := range addrs {
-			d := net.Dialer{Timeout: dialTimeout}
+			d := net.Dialer{Timeout: patience}
 			conn, err := d.DialContext(ctx, network, net.JoinHostPort(addr.Unmap().String(), port))
 			if err == nil {
 				return conn, nil

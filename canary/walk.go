@@ -23,6 +23,9 @@ import (
 // DefaultWalkTimeout bounds a walk for which no timeout was given.
 const DefaultWalkTimeout = 45 * time.Second
 
+// DefaultPatience with one step of a walk for which none was given.
+const DefaultPatience = 10 * time.Second
+
 // WalkRequest asks what a pull of an image would meet under an environment.
 type WalkRequest struct {
 	Image string
@@ -41,6 +44,9 @@ type WalkRequest struct {
 	Resolver Resolver
 	// Timeout of the walk; DefaultWalkTimeout when 0.
 	Timeout time.Duration
+	// Patience with one step (a connection, a handshake, an answer's first byte); DefaultPatience
+	// when 0.
+	Patience time.Duration
 }
 
 // Purpose of one hop.
@@ -92,6 +98,7 @@ type WalkReport struct {
 func Walk(ctx context.Context, request WalkRequest) WalkReport {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(request.Timeout, DefaultWalkTimeout))
 	defer cancel()
+	request.Patience = cmp.Or(request.Patience, DefaultPatience)
 	if request.Resolver == nil {
 		request.Resolver = net.DefaultResolver
 	}
@@ -145,10 +152,11 @@ func newWalker(request WalkRequest, ref name.Reference, host string) (*walker, *
 		w.auth = authn.FromConfig(authn.AuthConfig{Username: request.Auth.Username, Password: request.Auth.Password.Reveal()})
 	}
 	w.recorder = &recorder{
-		proxy:   proxyFor(request.Environment),
-		dial:    dialer(request.Resolver),
-		redact:  redactor(request.Environment, request.Auth),
-		purpose: w.purpose, refuse: w.refuse, rewrite: w.rewrite,
+		proxy:    proxyFor(request.Environment),
+		dial:     dialer(request.Resolver, request.Patience),
+		redact:   redactor(request.Environment, request.Auth),
+		patience: request.Patience,
+		purpose:  w.purpose, refuse: w.refuse, rewrite: w.rewrite,
 	}
 	if w.mirror {
 		w.recorder.mirror = base.Host

@@ -42,7 +42,7 @@ func newSite(t *testing.T) *site {
 func (s *site) request(proxyURL, noProxy string) canary.WalkRequest {
 	return canary.WalkRequest{
 		Image: s.image, CA: s.ca.PEM, Roots: x509.NewCertPool(), Resolver: s.names,
-		Environment: environment(proxyURL, noProxy), Timeout: 30 * time.Second,
+		Environment: environment(proxyURL, noProxy), Timeout: 30 * time.Second, Patience: time.Second,
 	}
 }
 
