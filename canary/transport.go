@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
+	"github.com/proxyward/proxyward/internal/proxyenv"
 )
 
 // firstBytes of an answer are kept to tell protocols apart.
@@ -23,8 +24,9 @@ const firstBytes = 16
 // trip is what is seen of one request on its way.
 type trip struct {
 	mu sync.Mutex
-	// proxy that the request goes by; nil when direct.
+	// proxy that the request goes by, nil when direct, and why.
 	proxy *url.URL
+	why   string
 	// remote is the address that the connection was made to, and first what came from it first.
 	remote string
 	first  []byte
@@ -48,7 +50,7 @@ func (e *connectError) Error() string {
 // recorder sends requests by the ways of an environment and writes down each as a hop.
 type recorder struct {
 	next    http.RoundTripper
-	proxy   func(*url.URL) (*url.URL, error)
+	matcher *proxyenv.Matcher
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	redact  func(string) string
 	purpose func(*http.Request) Purpose
@@ -68,13 +70,23 @@ type recorder struct {
 func newTransport(r *recorder, roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		Proxy: func(req *http.Request) (*url.URL, error) {
-			proxy, err := r.proxy(req.URL)
+			decision := r.matcher.Decide(req.URL.String())
+			if decision.Err != nil {
+				return nil, decision.Err
+			}
+			var proxy *url.URL
+			if !decision.Direct {
+				var err error
+				if proxy, err = url.Parse(decision.Proxy.Reveal()); err != nil {
+					return nil, fmt.Errorf("parsing proxy %q: it is no URL", decision.Proxy)
+				}
+			}
 			if t, ok := req.Context().Value(tripKey{}).(*trip); ok {
 				t.mu.Lock()
-				t.proxy = proxy
-				t.mu.Unlock()
+				defer t.mu.Unlock()
+				t.proxy, t.why = proxy, decision.Why
 			}
-			return proxy, err
+			return proxy, nil
 		},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := r.dial(ctx, network, address)
@@ -148,7 +160,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(sent)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hop := Hop{Purpose: purpose, URL: shown(sent.URL), Host: sent.URL.Host, Route: v1alpha1.RouteDirect, Remote: t.remote, Took: time.Since(began)}
+	hop := Hop{Purpose: purpose, URL: shown(sent.URL), Host: sent.URL.Host, Route: v1alpha1.RouteDirect, Why: t.why, Remote: t.remote, Took: time.Since(began)}
 	switch {
 	case t.proxy != nil:
 		hop.Route, hop.Proxy = v1alpha1.RouteProxy, hostPort(t.proxy)

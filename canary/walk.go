@@ -68,6 +68,8 @@ type Hop struct {
 	URL, Host string
 	// Route that the environment gives it: Proxy, Direct, or Mirror for a direct mirror.
 	Route v1alpha1.Route
+	// Why it goes that way, naming the NO_PROXY entry that decided.
+	Why string
 	// Proxy is the proxy's host:port, or "" when the request went direct.
 	Proxy string
 	// Remote address:port of the connection, or "" when there was none.
@@ -152,7 +154,7 @@ func newWalker(request WalkRequest, ref name.Reference, host string) (*walker, *
 		w.auth = authn.FromConfig(authn.AuthConfig{Username: request.Auth.Username, Password: request.Auth.Password.Reveal()})
 	}
 	w.recorder = &recorder{
-		proxy:    proxyFor(request.Environment),
+		matcher:  proxyenv.NewMatcher(request.Environment),
 		dial:     dialer(request.Resolver, request.Patience),
 		redact:   redactor(request.Environment, request.Auth),
 		patience: request.Patience,

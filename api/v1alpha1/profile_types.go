@@ -137,7 +137,9 @@ type NoProxy struct {
 	// +optional
 	Entries []NoProxyRequest `json:"entries,omitempty"`
 
-	// exclude names computed entries to leave out, by their value.
+	// exclude names computed entries to leave out, by their value. A fact's own name
+	// (cluster.apiServer, cluster.serviceCIDRs, cluster.podCIDRs, cluster.nodeCIDRs) leaves out
+	// everything computed from it, and then it need not be known.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
@@ -179,8 +181,8 @@ type ClusterFacts struct {
 	// +kubebuilder:validation:MaxLength=260
 	// +optional
 	APIServer string `json:"apiServer,omitempty"`
-	// cloud whose metadata addresses are reached directly.
-	// +kubebuilder:default=None
+	// cloud whose metadata addresses are reached directly. When absent it is discovered from the
+	// nodes' provider IDs; None says there is none.
 	// +optional
 	Cloud Cloud `json:"cloud,omitempty"`
 }
@@ -201,11 +203,12 @@ const (
 // Registries are the registries a node pulls from.
 type Registries struct {
 	// internal registries are host or host:port, exactly as images name them. Each is in NO_PROXY
-	// of every runtime.
+	// of every runtime. It cannot be discovered, so a profile that targets a runtime must say it;
+	// [] says there are none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
-	Internal []string `json:"internal,omitempty"`
+	Internal []string `json:"internal,omitzero"`
 }
 
 // Target is a daemon that Proxyward configures.
