@@ -1,0 +1,61 @@
+package canary
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// DefaultImageSize is the size of a canary image's layer for which none was given: 1 MiB, enough
+// to stand out from what else a daemon receives.
+const DefaultImageSize = 1 << 20
+
+// NewImage returns an image that serves as a canary and nothing else: one layer with size random
+// bytes (DefaultImageSize when 0), which do not compress and which no other image shares, for
+// linux on the given architecture. There is nothing in it to run.
+func NewImage(size int64, architecture string) (v1.Image, error) {
+	if size == 0 {
+		size = DefaultImageSize
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{Name: "canary", Mode: 0o444, Size: size}); err != nil {
+		return nil, fmt.Errorf("making a canary layer: %w", err)
+	}
+	if _, err := io.CopyN(w, rand.Reader, size); err != nil {
+		return nil, fmt.Errorf("making a canary layer of %d bytes: %w", size, err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("making a canary layer: %w", err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("making a canary layer: %w", err)
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.AppendLayers(base, layer)
+	if err != nil {
+		return nil, fmt.Errorf("making a canary image: %w", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the canary image's configuration: %w", err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	image, err = mutate.ConfigFile(image, config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the canary image's configuration: %w", err)
+	}
+	return image, nil
+}
