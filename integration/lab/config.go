@@ -50,8 +50,8 @@ func (n *NodeSpec) complete(generation Generation) error {
 	if !nodeName.MatchString(n.Name) {
 		return fmt.Errorf("checking node %q: want lower-case letters, digits and hyphens, at most 12", n.Name)
 	}
-	if !slices.Contains([]Generation{Bookworm, Trixie, Sid}, n.Generation) {
-		return fmt.Errorf("checking node %q: unknown generation %q: want %s, %s or %s", n.Name, n.Generation, Bookworm, Trixie, Sid)
+	if !slices.Contains(generations(), n.Generation) {
+		return fmt.Errorf("checking node %q: unknown generation %q: want one of %v", n.Name, n.Generation, generations())
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ const (
 	Sid      Generation = "sid"      // systemd 262, containerd 2
 )
 
+func generations() []Generation { return []Generation{Bookworm, Trixie, Sid} }
+
 // Config says what lab to bring up.
 type Config struct {
 	// Name tells this lab from others on the machine: lower-case letters,
@@ -101,13 +103,14 @@ func Up(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	if err := Setup(ctx, cfg); err != nil {
+	helpers, err := setup(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
 	if err := sweep(ctx, cfg.Progress); err != nil {
 		return nil, err
 	}
-	l, err := create(ctx, cfg)
+	l, err := create(ctx, cfg, helpers)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func together(ctx context.Context, tasks []func(context.Context) error) error {
 }
 
 // create claims an index and records the lab; nothing else exists after it.
-func create(ctx context.Context, cfg Config) (*Lab, error) {
+func create(ctx context.Context, cfg Config, helpers string) (*Lab, error) {
 	dir := filepath.Join(cfg.StateDir, cfg.Name)
 	old, err := loadState(dir)
 	if err != nil {
@@ -178,7 +181,7 @@ func create(ctx context.Context, cfg Config) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newState(cfg, dir, c.index)
+	s, err := newState(cfg, dir, helpers, c.index)
 	if err != nil {
 		return nil, errors.Join(err, c.release())
 	}

@@ -234,15 +234,11 @@ func (l *Lab) startTokenRealm(ctx context.Context) error {
 
 // startHelper starts one server of labd behind TLS under a host name.
 func (l *Lab) startHelper(ctx context.Context, unit, host string, addr netip.AddrPort, args ...string) error {
-	bin, err := helperPath("labd")
-	if err != nil {
-		return err
-	}
 	cert, key, err := l.pki.issue(host, addr.Addr())
 	if err != nil {
 		return err
 	}
-	argv := append([]string{bin}, args...)
+	argv := append([]string{l.state.helper("labd")}, args...)
 	argv = append(argv, "--listen", addr.String(), "--cert", cert, "--key", key)
 	id, err := l.startService(serviceSpec{name: unit, ns: l.state.servicesNS(), argv: argv})
 	if err != nil {
@@ -293,14 +289,8 @@ func writeHtpasswd(path, user, password string, mode os.FileMode) error {
 	return nil
 }
 
-// helperPath is where [Setup] put a helper program.
-func helperPath(name string) (string, error) {
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(cache, "bin", name), nil
-}
+// helper is the path of a helper program.
+func (s *state) helper(name string) string { return filepath.Join(s.Helpers, name) }
 
 // Registries lists the names of all registries.
 func Registries() []string {

@@ -5,6 +5,8 @@ package lab
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,21 +29,27 @@ func Setup(ctx context.Context, cfg Config) error {
 	if err := checkHost(); err != nil {
 		return err
 	}
+	_, err := setup(ctx, cfg)
+	return err
+}
+
+// setup returns the folder of the helper programs. One process at a time sets
+// up; the others wait and find it done.
+func setup(ctx context.Context, cfg Config) (helpers string, err error) {
 	lock, err := lockFile(filepath.Join(runDir, "setup.lock"))
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer lock.Close()
 	if err := installPackages(ctx, cfg); err != nil {
-		return err
+		return "", err
 	}
 	for _, n := range cfg.Nodes {
-		if _, err := ensureRoot(ctx, cfg.Progress, n.Generation, n.Full); err != nil {
-			return err
+		if err := ensureRoot(ctx, cfg.Progress, n.Generation, n.Full); err != nil {
+			return "", err
 		}
 	}
-	_, err = ensureHelpers(ctx)
-	return err
+	return ensureHelpers(ctx)
 }
 
 func installPackages(ctx context.Context, cfg Config) error {
@@ -96,17 +104,23 @@ func stopPackagedServices(ctx context.Context, installed []string) error {
 }
 
 // ensureHelpers builds the programs that run inside the lab and returns their
-// folder. The build cache of Go makes it cheap when nothing changed.
+// folder, one per source tree. The build cache of Go makes it cheap when nothing
+// changed, and it replaces a program that runs by renaming.
 func ensureHelpers(ctx context.Context) (string, error) {
+	const module = "github.com/proxyward/proxyward/integration"
+	source, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the sources of the lab's helpers: %w: the lab must be run from within its module", err)
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(cache, "bin")
+	sum := sha256.Sum256(source)
+	bin := filepath.Join(cache, "helpers-"+hex.EncodeToString(sum[:4]))
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", fmt.Errorf("creating the helpers' folder: %w", err)
 	}
-	const module = "github.com/proxyward/proxyward/integration"
 	cmd := groupCommand(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin+"/", module+"/cmd/labd", module+"/cmd/pause")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
