@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 )
@@ -66,6 +67,24 @@ func checkHost() error {
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return fmt.Errorf("checking the host: the lab is made of Debian packages: %w", err)
+	}
+	return nil
+}
+
+// checkStateDir makes the folder of labs and says so if squid, which gives up
+// root, could not get at its files there.
+func checkStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating the folder of labs: %w", err)
+	}
+	for d := filepath.Clean(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
+		info, err := os.Stat(d)
+		if err != nil {
+			return fmt.Errorf("checking the folder of labs: %w", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("checking the folder of labs %q: mode %#o of %q keeps squid's user out: choose another", dir, info.Mode().Perm(), d)
+		}
 	}
 	return nil
 }

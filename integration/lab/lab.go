@@ -42,7 +42,7 @@ type Config struct {
 	// Progress receives one line per step; nil discards them.
 	Progress io.Writer
 	// StateDir is the parent of the lab's own folder; [DefaultStateDir] when
-	// empty. It must lie on a file system on which overlayfs can write.
+	// empty. Squid's user must be able to enter it, and overlayfs to write there.
 	StateDir string
 	// Credentials of the authenticating proxy and of the registries that ask
 	// for a login; [DefaultCredentials] where a field is empty.
@@ -101,6 +101,9 @@ func Up(ctx context.Context, cfg Config) (_ *Lab, err error) {
 		return nil, err
 	}
 	if err := checkHost(); err != nil {
+		return nil, err
+	}
+	if err := checkStateDir(cfg.StateDir); err != nil {
 		return nil, err
 	}
 	helpers, err := setup(ctx, cfg)
