@@ -180,7 +180,7 @@ func create(ctx context.Context, cfg Config, helpers string) (*Lab, error) {
 	if err := remove(ctx, dir); err != nil {
 		return nil, err
 	}
-	c, err := claimIndex(dir)
+	c, err := claimIndex(ctx, cfg.Progress, dir)
 	if err != nil {
 		return nil, err
 	}
