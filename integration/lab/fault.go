@@ -58,10 +58,6 @@ type FaultRequest = faultproxy.Request
 // FaultProxy starts a proxy with a fault at the address of the other proxies
 // and a port of its own.
 func (l *Lab) FaultProxy(ctx context.Context, mode FaultMode, opts FaultOptions) (*FaultProxy, error) {
-	bin, err := helperPath("labd")
-	if err != nil {
-		return nil, err
-	}
 	addr := l.state.addr(proxyOctet)
 	cert, key, err := l.pki.issue(proxyHost, addr)
 	if err != nil {
@@ -76,7 +72,7 @@ func (l *Lab) FaultProxy(ctx context.Context, mode FaultMode, opts FaultOptions)
 		return nil, fmt.Errorf("writing the hosts file of a proxy: %w", err)
 	}
 	argv := []string{
-		bin, "fault", "--mode", string(mode), "--listen", netip.AddrPortFrom(addr, 0).String(),
+		l.state.helper("labd"), "fault", "--mode", string(mode), "--listen", netip.AddrPortFrom(addr, 0).String(),
 		"--cert", cert, "--key", key, "--hosts", hosts, "--ready", ready,
 	}
 	if mode == FaultAgentOnly {

@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,4 +80,25 @@ func (l *Lab) printLogs(t testing.TB) {
 		}
 		t.Logf("containerd on node %s:\n%s", n.Name, text)
 	}
+}
+
+// GenerationsUnderTest are the generations named in the variable NODES, as words
+// or "all"; only [Trixie] when it is empty.
+func GenerationsUnderTest(t testing.TB) []Generation {
+	t.Helper()
+	words := strings.Fields(os.Getenv("NODES"))
+	switch {
+	case len(words) == 0:
+		return []Generation{Trixie}
+	case len(words) == 1 && words[0] == "all":
+		return generations()
+	}
+	var list []Generation
+	for _, w := range words {
+		if !slices.Contains(generations(), Generation(w)) {
+			t.Fatalf("NODES names %q: want all, or some of %v", w, generations())
+		}
+		list = append(list, Generation(w))
+	}
+	return list
 }

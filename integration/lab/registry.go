@@ -5,14 +5,12 @@ package lab
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"golang.org/x/crypto/bcrypt"
 )
@@ -165,7 +163,7 @@ func (l *Lab) runRegistry(ctx context.Context, row registryRow) error {
 	if err != nil {
 		return err
 	}
-	return l.awaitPort(ctx, registryUnit(row.name), id, row.addrPort())
+	return l.awaitListening(ctx, registryUnit(row.name), id, row.addrPort())
 }
 
 type yaml map[string]any
@@ -234,50 +232,17 @@ func (l *Lab) startTokenRealm(ctx context.Context) error {
 
 // startHelper starts one server of labd behind TLS under a host name.
 func (l *Lab) startHelper(ctx context.Context, unit, host string, addr netip.AddrPort, args ...string) error {
-	bin, err := helperPath("labd")
-	if err != nil {
-		return err
-	}
 	cert, key, err := l.pki.issue(host, addr.Addr())
 	if err != nil {
 		return err
 	}
-	argv := append([]string{bin}, args...)
+	argv := append([]string{l.state.helper("labd")}, args...)
 	argv = append(argv, "--listen", addr.String(), "--cert", cert, "--key", key)
 	id, err := l.startService(serviceSpec{name: unit, ns: l.state.servicesNS(), argv: argv})
 	if err != nil {
 		return err
 	}
-	return l.awaitPort(ctx, unit, id, addr)
-}
-
-// awaitPort waits until the service accepts connections.
-func (l *Lab) awaitPort(ctx context.Context, name string, id processID, addr netip.AddrPort) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err := eventually(ctx, 20*time.Second, "waiting for "+name, func() error {
-		if !id.alive() {
-			cancel()
-			return errors.New("it ended")
-		}
-		conn, err := net.DialTimeout("tcp", addr.String(), time.Second)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-	if err != nil {
-		return fmt.Errorf("%w%s", err, l.logTail(name))
-	}
-	return nil
-}
-
-func (l *Lab) stopService(ctx context.Context, name string) error {
-	id, ok := l.state.process(name)
-	if !ok {
-		return fmt.Errorf("stopping %s: it was never started", name)
-	}
-	return stopProcess(ctx, id)
+	return l.awaitListening(ctx, unit, id, addr)
 }
 
 // writeHtpasswd writes one user with a bcrypt hash, which docker-registry and
@@ -293,14 +258,8 @@ func writeHtpasswd(path, user, password string, mode os.FileMode) error {
 	return nil
 }
 
-// helperPath is where [Setup] put a helper program.
-func helperPath(name string) (string, error) {
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(cache, "bin", name), nil
-}
+// helper is the path of a helper program.
+func (s *state) helper(name string) string { return filepath.Join(s.Helpers, name) }
 
 // Registries lists the names of all registries.
 func Registries() []string {
