@@ -11,6 +11,7 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 )
 
 // MaxDiff is the size of a masked diff at most, in bytes: what NodeProxy's status takes.
