@@ -61,4 +61,3 @@ func withoutUserinfo(value string) string {
 	u.User = nil
 	return u.String()
 }
-

@@ -96,6 +96,9 @@ func (u *unitDiff) compareProcess() {
 		}
 		return
 	}
+	if u.observed.Loaded.Err == nil && u.observed.Loaded.LoadState != "loaded" {
+		return // said already
+	}
 	process := u.observed.Process
 	switch {
 	case process.Err != nil:
@@ -105,7 +108,7 @@ func (u *unitDiff) compareProcess() {
 		u.note(v1alpha1.ReasonInSync, u.desired.Unit, "the unit is stopped and stays so; it takes its environment when it is started")
 		return
 	case process.Running == runtimes.Unknown:
-		if u.observed.Loaded.Err == nil && u.observed.Loaded.LoadState == "loaded" {
+		if u.observed.Loaded.Err == nil {
 			u.unreadable(u.desired.Unit, fmt.Sprintf("the unit is %s: nothing can be said of its process yet", state(u.observed.Loaded)))
 		}
 		return

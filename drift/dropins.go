@@ -44,6 +44,22 @@ func unitDirectories() []string {
 // file name masks the same name further on: per search directory the unit's own and its prefixes'
 // (foo-bar.service.d, foo-.service.d), and after all of them those of the unit's type (service.d).
 func dropInDirectories(unit string) []string {
+	names := dropInNames(unit)
+	var dirs []string
+	for _, dir := range unitDirectories() {
+		for _, name := range names {
+			dirs = append(dirs, path.Join(dir, name))
+		}
+	}
+	for _, dir := range unitDirectories() {
+		dirs = append(dirs, path.Join(dir, typeDropInName(unit)))
+	}
+	return dirs
+}
+
+// dropInNames are the names of the drop-in directories of one unit and of its prefixes, the
+// nearest first.
+func dropInNames(unit string) []string {
 	ext := path.Ext(unit)
 	stem := strings.TrimSuffix(unit, ext)
 	names := []string{unit + ".d"}
@@ -52,16 +68,12 @@ func dropInDirectories(unit string) []string {
 			names = append(names, stem[:i]+ext+".d")
 		}
 	}
-	var dirs []string
-	for _, dir := range unitDirectories() {
-		for _, name := range names {
-			dirs = append(dirs, path.Join(dir, name))
-		}
-	}
-	for _, dir := range unitDirectories() {
-		dirs = append(dirs, path.Join(dir, strings.TrimPrefix(ext, ".")+".d"))
-	}
-	return dirs
+	return names
+}
+
+// typeDropInName is the name of the drop-in directory of all units of a type: service.d.
+func typeDropInName(unit string) string {
+	return strings.TrimPrefix(path.Ext(unit), ".") + ".d"
 }
 
 // dropIn is a drop-in that systemd would read, or that is masked.
@@ -76,10 +88,7 @@ type dropIn struct {
 func dropIns(host Tree, unit string) ([]dropIn, error) {
 	byName := map[string]dropIn{}
 	for _, dir := range dropInDirectories(unit) {
-		entries, err := host.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		entries, err := readDir(host, dir)
 		if err != nil {
 			return nil, err
 		}

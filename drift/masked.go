@@ -11,6 +11,7 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 )
 
 // MaxDiff is the size of a masked diff at most, in bytes: what NodeProxy's status takes.
@@ -46,9 +47,12 @@ func fileDiff(a Action, found FileState) string {
 	if a.Kind == ActionRemove {
 		newName = absentFile
 	}
-	before := printable(maskForeign(found.Content))
-	after := printable(shown(a.File))
-	if d := udiff.Unified(oldName, newName, before, after); d != "" {
+	after := shown(a.File)
+	before := maskForeign(found.Content)
+	if a.File.Mode.Perm()&0o077 == 0 {
+		before = maskSecretFile(found.Content, after)
+	}
+	if d := udiff.Unified(oldName, newName, printable(before), printable(after)); d != "" {
 		return d
 	}
 	header := fmt.Sprintf("--- %s\n+++ %s\n", oldName, newName)
@@ -71,6 +75,30 @@ func maskForeign(content []byte) []byte {
 		lines[i] = maskText(line)
 	}
 	return []byte(strings.Join(lines, ""))
+}
+
+// maskSecretFile masks what was found in a file that holds secrets. Whoever edited it may have given
+// them any shape, so of a line that does not stand in the masked new file only the name is shown.
+// The mode of a removal is zero, so a removed file counts as one of these.
+func maskSecretFile(content, masked []byte) []byte {
+	known := map[string]bool{}
+	for line := range strings.Lines(string(masked)) {
+		known[line] = true
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(content)) {
+		text := maskText(line)
+		if known[text] || text == "\n" {
+			out.WriteString(text)
+			continue
+		}
+		name, _, assigns := strings.Cut(text, "=")
+		if assigns && unitfile.ValidName(name) {
+			out.WriteString(name + "=")
+		}
+		out.WriteString(proxyenv.Mask + "\n")
+	}
+	return []byte(out.String())
 }
 
 // printable makes text valid UTF-8 without control characters other than the newline, so that it
