@@ -43,10 +43,10 @@ func ValidText(text string) bool {
 
 // HasControl reports whether text holds a control character: C0, DEL or C1, or one of the two
 // separators that Unicode has for lines and paragraphs.
-func HasControl(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return r < 0x20 || 0x7F <= r && r <= 0x9F || r == 0x2028 || r == 0x2029
-	})
+func HasControl(text string) bool { return strings.ContainsFunc(text, isControl) }
+
+func isControl(r rune) bool {
+	return r < 0x20 || 0x7F <= r && r <= 0x9F || r == 0x2028 || r == 0x2029
 }
 
 func isOneOf(c byte, class string) bool { return strings.IndexByte(class, c) >= 0 }
