@@ -135,7 +135,9 @@ func checkUnit(unit string) error {
 }
 
 func renderEnv(unit string, env proxyenv.Environment) (File, error) {
-	content, masked := headerLine+"\n", headerLine+"\n"
+	var content, masked strings.Builder
+	content.WriteString(headerLine + "\n")
+	masked.WriteString(headerLine + "\n")
 	for _, v := range env.Vars {
 		line, err := unitfile.EnvLine(v.Name, v.Value.Reveal())
 		if err != nil {
@@ -144,13 +146,16 @@ func renderEnv(unit string, env proxyenv.Environment) (File, error) {
 		if size := len(v.Name) + 1 + len(v.Value.Reveal()); size > proxyenv.MaxEnvString {
 			return File{}, fmt.Errorf("%s would have %d bytes, and the kernel starts no process with more than %d in one variable; write domains and CIDRs rather than single hosts", v.Name, size, proxyenv.MaxEnvString)
 		}
-		shown, err := unitfile.EnvLine(v.Name, v.Value.Masked())
-		if err != nil {
-			return File{}, err
+		shown := line
+		if v.Value.Masked() != v.Value.Reveal() {
+			if shown, err = unitfile.EnvLine(v.Name, v.Value.Masked()); err != nil {
+				return File{}, err
+			}
 		}
-		content, masked = content+line, masked+shown
+		content.WriteString(line)
+		masked.WriteString(shown)
 	}
-	return File{Path: EnvPath(unit), Mode: EnvMode, Content: []byte(content), Masked: []byte(masked)}, nil
+	return File{Path: EnvPath(unit), Mode: EnvMode, Content: []byte(content.String()), Masked: []byte(masked.String())}, nil
 }
 
 func renderDropIn(in RenderInput, scoped proxyenv.Environment) (File, error) {
@@ -244,6 +249,6 @@ func (d *dropIn) entries(entries []v1alpha1.NoProxyEntry) {
 		if e.Reason != "" {
 			why += ": " + e.Reason
 		}
-		d.comment(fmt.Sprintf("  %-*s (%s)", width, e.Value, why))
+		d.comment("  " + e.Value + strings.Repeat(" ", max(0, width-len(e.Value))) + " (" + why + ")")
 	}
 }
