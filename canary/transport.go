@@ -160,7 +160,10 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(sent)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hop := Hop{Purpose: purpose, URL: shown(sent.URL), Host: sent.URL.Host, Route: v1alpha1.RouteDirect, Why: t.why, Remote: t.remote, Took: time.Since(began)}
+	hop := Hop{
+		Purpose: purpose, URL: shown(sent.URL), Host: sent.URL.Host, hostPort: hostPort(sent.URL),
+		Route: v1alpha1.RouteDirect, Why: t.why, Remote: t.remote, Took: time.Since(began),
+	}
 	switch {
 	case t.proxy != nil:
 		hop.Route, hop.Proxy = v1alpha1.RouteProxy, hostPort(t.proxy)

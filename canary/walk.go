@@ -81,6 +81,9 @@ type Hop struct {
 	Took   time.Duration
 	// Failure at this hop, or nil.
 	Failure *Failure
+
+	// hostPort is Host with its port even where that is the scheme's own.
+	hostPort string
 }
 
 // WalkReport is what a walk met.

@@ -3,6 +3,7 @@ package canarytest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -37,6 +38,12 @@ func (n *Names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 		return []netip.Addr{address.Addr()}, nil
 	}
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+func (n *Names) all() map[string]netip.AddrPort {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.hosts)
 }
 
 // Dial connects to host:port by the names.

@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,19 @@ func TestLab(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the registry saw the node itself", func(t *testing.T) {
+		requests, err := l.Registry(lab.Internal).Requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(requests, func(r lab.RegistryRequest) bool {
+			return r.Client == n.IP && r.Method == "GET" && strings.Contains(r.Path, "/blobs/") &&
+				r.Status == 200 && r.Bytes >= lab.CanarySize && strings.HasPrefix(r.UserAgent, "containerd/")
+		})
+		if !found {
+			t.Errorf("no such request among %+v", requests)
+		}
+	})
 	external := push(t, l, lab.External)
 	t.Run("the external registry is out of reach", func(t *testing.T) {
 		if err := pull(t, n, external.Ref, l.Registry(lab.External)); err == nil {
@@ -85,6 +99,15 @@ func TestLab(t *testing.T) {
 			}
 			if e.Target != "registry.external.example:443" {
 				t.Errorf("target %q", e.Target)
+			}
+			requests, err := l.Registry(lab.External).Requests()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range requests {
+				if r.Client == n.IP {
+					t.Errorf("the node reached the external registry directly: %+v", r)
+				}
 			}
 		})
 	}

@@ -241,3 +241,24 @@ func refusesRuntime(t *testing.T, l *lab.Lab) {
 		}
 	}
 }
+
+func TestInterceptingProxy(t *testing.T) {
+	l := lab.Start(t, lab.Config{Nodes: []lab.NodeSpec{{Name: "n1"}}})
+	n := l.Node("n1")
+	p, err := l.FaultProxy(t.Context(), lab.FaultIntercept, lab.FaultOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	useProxy(t, n, p.URL())
+	img := push(t, l, lab.External)
+	if err := pull(t, n, img.Ref, l.Registry(lab.External)); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("without its CA: %v", err)
+	}
+	if err := n.WriteFile(t.Context(), "/etc/ssl/certs/interception.pem", p.CA, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, n)
+	if err := pull(t, n, img.Ref, l.Registry(lab.External)); err != nil {
+		t.Errorf("with its CA: %v", err)
+	}
+}
