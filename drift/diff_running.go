@@ -8,6 +8,7 @@ import (
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 	"github.com/proxyward/proxyward/runtimes"
 )
 
@@ -168,8 +169,9 @@ func (u *unitDiff) remains() []string {
 	given := slices.Clone(u.desired.Environment.Vars)
 	for p, f := range u.observed.Files.Ours {
 		if f.Exists && f.Owned && !isDropIn(p) && strings.HasPrefix(p, EnvDir+"/") {
-			vars, _ := parseEnvironmentFile(f.Content)
-			given = append(given, vars...)
+			for _, a := range unitfile.ParseEnvFile(p, f.Content, unitfile.EnvDialectCurrent).Assignments {
+				given = append(given, proxyenv.Var{Name: a.Name, Value: maskedSecret(a.Value)})
+			}
 		}
 	}
 	var remains []string

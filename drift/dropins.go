@@ -3,6 +3,7 @@ package drift
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -107,13 +108,8 @@ func dropIns(host Tree, unit string) ([]dropIn, error) {
 			}
 		}
 	}
-	names := make([]string, 0, len(byName))
-	for name := range byName {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	list := make([]dropIn, 0, len(names))
-	for _, name := range names {
+	list := make([]dropIn, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		list = append(list, byName[name])
 	}
 	return list, nil
@@ -166,4 +162,31 @@ func usable(host Tree, file string) (usable, masks bool, err error) {
 	}
 	masks = info.Mode().IsRegular() && info.Size() == 0
 	return info.Mode().IsRegular() && !masks, masks, nil
+}
+
+// managerFiles lists the files that configure systemd itself, in the order in which they apply.
+func managerFiles(host Tree) ([]string, error) {
+	files := []string{"/etc/systemd/system.conf"}
+	byName := map[string]string{}
+	for _, dir := range []string{"/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"} {
+		dir = path.Join(dir, "system.conf.d")
+		entries, err := readDir(host, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			name := e.Name()
+			if _, taken := byName[name]; !taken && path.Ext(name) == ".conf" && !strings.HasPrefix(name, ".") {
+				byName[name] = path.Join(dir, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if readable, _, err := usable(host, byName[name]); err != nil {
+			return nil, err
+		} else if readable {
+			files = append(files, byName[name])
+		}
+	}
+	return files, nil
 }

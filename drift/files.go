@@ -95,6 +95,9 @@ func fileState(host Tree, file string) (FileState, error) {
 	return state, nil
 }
 
+// headerMark begins the first line of every file of ours.
+const headerMark = "# Managed by Proxyward"
+
 // isOwned says whether a file bears our header, which is its first line.
 func isOwned(content []byte) bool {
 	return bytes.HasPrefix(content, []byte(headerMark))

@@ -3,6 +3,8 @@ package drift
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 	"unicode"
@@ -49,7 +51,8 @@ func fileDiff(a Action, found FileState) string {
 	}
 	after := shown(a.File)
 	before := maskForeign(found.Content)
-	if a.File.Mode.Perm()&0o077 == 0 {
+	private := func(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 }
+	if private(found.Mode) || a.Kind == ActionWrite && private(a.File.Mode) || path.Dir(a.File.Path) == EnvDir {
 		before = maskSecretFile(found.Content, after)
 	}
 	if d := udiff.Unified(oldName, newName, printable(before), printable(after)); d != "" {
@@ -79,7 +82,6 @@ func maskForeign(content []byte) []byte {
 
 // maskSecretFile masks what was found in a file that holds secrets. Whoever edited it may have given
 // them any shape, so of a line that does not stand in the masked new file only the name is shown.
-// The mode of a removal is zero, so a removed file counts as one of these.
 func maskSecretFile(content, masked []byte) []byte {
 	known := map[string]bool{}
 	for line := range strings.Lines(string(masked)) {

@@ -1,8 +1,8 @@
 package drift
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -10,265 +10,269 @@ import (
 
 	"github.com/proxyward/proxyward/internal/hostfs"
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 )
 
-// others collects, in systemd's order, the files of other people that name a variable of ours.
-type others struct {
-	host Tree
-	ref  UnitRef
-	list []OtherFile
-	// envFiles are in force so far, in order.
-	envFiles []envFileRef
-}
-
-// envFileRef is one EnvironmentFile= and whether it comes after ours.
-type envFileRef struct {
-	path  string
-	after bool
-}
-
-// observeOthers reads the manager's defaults, the unit file, its drop-ins and the environment files
-// that these name. systemd applies them in this order: defaults, Environment= in the order of the
-// files, then every environment file in the order of EnvironmentFile=, then UnsetEnvironment=. Our
-// drop-in names an environment file, so only environment files after it, and directives that take
-// back what it says, can win over it.
+// observeOthers finds other people's files that set, unset or drop a variable of ours for a unit,
+// in the order in which systemd applies them. Whether one wins is judged as if our drop-in were in
+// place with every variable set, which it may not be yet.
 func observeOthers(host Tree, ref UnitRef) ([]OtherFile, error) {
-	o := &others{host: host, ref: ref}
-	if err := o.manager(); err != nil {
+	o := &others{host: host, ref: ref, sources: map[string]source{}}
+	if err := o.readManager(); err != nil {
 		return nil, err
 	}
-	unitFile, err := fragment(host, ref.Unit)
-	if err != nil {
+	if err := o.readUnit(); err != nil {
 		return nil, err
 	}
-	if unitFile != "" {
-		if err := o.unitFile(unitFile, false); err != nil {
-			return nil, err
-		}
+	effective := unitfile.Effective(unitfile.Input{
+		Unit: ref.Unit, Manager: o.defaults, Files: o.files, Read: o.readEnvironmentFile,
+	})
+	if o.err != nil {
+		return nil, o.err
 	}
-	list, err := dropIns(host, ref.Unit)
-	if err != nil {
+	o.collect(effective)
+	o.describe(effective.Notes)
+	if err := o.readMisplaced(); err != nil {
 		return nil, err
-	}
-	for _, d := range list {
-		if err := o.dropIn(d); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range o.envFiles {
-		if err := o.environmentFile(f); err != nil {
-			return nil, err
-		}
 	}
 	return o.list, nil
 }
 
-// manager reads DefaultEnvironment=, which every unit inherits. These values lose to all others.
-func (o *others) manager() error {
-	files := []string{"/etc/systemd/system.conf"}
-	for _, dir := range []string{"/usr/lib/systemd/system.conf.d", "/run/systemd/system.conf.d", "/etc/systemd/system.conf.d"} {
-		entries, err := readDir(o.host, dir)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if path.Ext(e.Name()) == ".conf" && !strings.HasPrefix(e.Name(), ".") {
-				files = append(files, path.Join(dir, e.Name()))
-			}
-		}
+// others is the search for other people's files of one unit.
+type others struct {
+	host Tree
+	ref  UnitRef
+
+	defaults []unitfile.Assignment
+	files    []unitfile.Source
+	// sources are all files that were read, by path.
+	sources map[string]source
+	list    []OtherFile
+	err     error // of reading an environment file
+}
+
+// source is one file, with its place in systemd's order.
+type source struct {
+	rank    int
+	mode    fs.FileMode
+	content []byte
+}
+
+// readManager reads DefaultEnvironment=, which every unit inherits.
+func (o *others) readManager() error {
+	files, err := managerFiles(o.host)
+	if err != nil {
+		return err
 	}
 	for _, file := range files {
-		data, mode, err := o.read(file)
+		content, err := o.read(file)
 		if err != nil {
 			return err
 		}
-		found := OtherFile{Path: file, Mode: mode}
-		for _, d := range parseDirectives(data) {
-			if d.section == "Manager" && d.key == "DefaultEnvironment" {
-				o.assign(&found, d.value)
+		for _, d := range unitfile.ParseUnit(file, content).Directives {
+			if d.Section == "Manager" && d.Key == "DefaultEnvironment" {
+				list, _ := unitfile.ParseEnvironment(d.Position, o.ref.Unit, d.Value)
+				o.defaults = append(o.defaults, list...)
 			}
 		}
-		o.add(found)
 	}
 	return nil
 }
 
-// dropIn reads one drop-in, unless it is ours.
-func (o *others) dropIn(d dropIn) error {
-	name := path.Base(d.path)
-	if d.path == dropInPath(o.ref.Unit) {
-		return nil
+// readUnit reads the unit file and its drop-ins, with a stand-in for ours at its place.
+func (o *others) readUnit() error {
+	unitFile, err := fragment(o.host, o.ref.Unit)
+	if err != nil {
+		return err
 	}
-	if name == DropInName {
-		return o.namesake(d)
+	if unitFile != "" {
+		if err := o.add(unitFile); err != nil {
+			return err
+		}
 	}
-	if d.masked {
-		return nil
+	list, err := dropIns(o.host, o.ref.Unit)
+	if err != nil {
+		return err
 	}
-	return o.unitFile(d.path, name > DropInName)
+	placed := false
+	for _, d := range list {
+		name := path.Base(d.path)
+		if name >= DropInName && !placed {
+			placed = true
+			o.files = append(o.files, unitfile.Source{Path: dropInPath(o.ref.Unit), Content: []byte("[Service]\nEnvironmentFile=-" + envPath(o.ref.Unit) + "\n")})
+		}
+		switch {
+		case d.path == dropInPath(o.ref.Unit):
+		case name == DropInName:
+			o.judgeNamesake(d)
+		case !d.masked:
+			if err := o.add(d.path); err != nil {
+				return err
+			}
+			if name > DropInName {
+				o.judgeResets(d.path)
+			}
+		}
+	}
+	if !placed {
+		o.files = append(o.files, unitfile.Source{Path: dropInPath(o.ref.Unit), Content: []byte("[Service]\nEnvironmentFile=-" + envPath(o.ref.Unit) + "\n")})
+	}
+	return nil
 }
 
-// namesake judges a drop-in with the name of ours: systemd reads only the nearest of a name.
-func (o *others) namesake(d dropIn) error {
+// add reads a unit file or drop-in.
+func (o *others) add(file string) error {
+	content, err := o.read(file)
+	if err != nil {
+		return err
+	}
+	o.files = append(o.files, unitfile.Source{Path: file, Content: content})
+	return nil
+}
+
+// judgeNamesake judges a drop-in with the name of ours: systemd reads only the nearest of a name.
+func (o *others) judgeNamesake(d dropIn) {
 	dirs := dropInDirectories(o.ref.Unit)
 	if slices.Index(dirs, path.Dir(d.path)) > slices.Index(dirs, path.Dir(dropInPath(o.ref.Unit))) {
-		return nil // ours is nearer: it will not be read once ours is there
-	}
-	info, err := o.host.Lstat(d.path)
-	if err != nil {
-		return err
+		return // ours is nearer, once it is there
 	}
 	o.list = append(o.list, OtherFile{
-		Path: d.path, Mode: info.Mode(), Wins: true,
+		Path: d.path, Wins: true,
 		Problem: "systemd reads it instead of Proxyward's drop-in, which has the same name in a directory that counts less",
 	})
-	return nil
 }
 
-// unitFile reads the directives of a unit file or drop-in that concern the environment.
-func (o *others) unitFile(file string, after bool) error {
-	data, mode, err := o.read(file)
-	if err != nil {
-		return err
-	}
-	found := OtherFile{Path: file, Mode: mode}
-	for _, d := range parseDirectives(data) {
-		if d.section != "Service" {
-			continue
-		}
-		switch d.key {
-		case "Environment":
-			o.assign(&found, d.value)
-		case "EnvironmentFile":
-			if d.value == "" {
-				if after {
-					found.Wins, found.Problem = true, "its empty EnvironmentFile= drops Proxyward's"
-				}
-				o.envFiles = nil
-				continue
-			}
-			if problem := o.name(d.value, after); problem != "" {
-				found.Problem = problem
-			}
-		case "UnsetEnvironment":
-			o.unset(&found, d.value, after)
+// judgeResets looks in a drop-in after ours for an empty directive that drops what ours says.
+func (o *others) judgeResets(file string) {
+	source := o.sources[file]
+	for _, d := range unitfile.ParseUnit(file, source.content).Directives {
+		if d.Section == "Service" && d.Value == "" && (d.Key == "EnvironmentFile" || d.Key == "UnsetEnvironment") {
+			o.list = append(o.list, OtherFile{
+				Path: file, Mode: source.mode, Wins: true,
+				Problem: "its empty " + d.Key + "= drops what Proxyward's drop-in says",
+			})
+			return
 		}
 	}
-	o.add(found)
-	return nil
 }
 
-// assign notes the variables of ours that an Environment= sets.
-func (o *others) assign(found *OtherFile, value string) {
-	vars, problem := parseAssignments(value)
-	o.set(found, vars)
-	if problem != "" {
-		found.Problem = problem
+// collect makes an entry of each file that sets or unsets a variable of ours.
+func (o *others) collect(effective unitfile.Environment) {
+	entries := map[string]*OtherFile{}
+	entry := func(file string, wins bool) *OtherFile {
+		key := file
+		if wins {
+			key += "\x00wins"
+		}
+		if entries[key] == nil {
+			entries[key] = &OtherFile{Path: file, Mode: o.sources[file].mode, Wins: wins}
+		}
+		return entries[key]
 	}
-}
-
-// set keeps the variables of ours; the last assignment of a name counts.
-func (o *others) set(found *OtherFile, vars []proxyenv.Var) {
-	for _, v := range vars {
+	ours := envPath(o.ref.Unit)
+	for _, v := range effective.Variables {
 		if !isOurs(v.Name, o.ref.Runtime.Prefix) {
 			continue
 		}
-		found.Vars = slices.DeleteFunc(found.Vars, func(have proxyenv.Var) bool { return have.Name == v.Name })
-		found.Vars = append(found.Vars, v)
-		if !slices.Contains(found.Names, v.Name) {
-			found.Names = append(found.Names, v.Name)
+		for i, s := range append([]unitfile.Setting{v.Setting}, v.Loses...) {
+			if s.Path == ours {
+				continue
+			}
+			e := entry(s.Path, i == 0)
+			if !slices.Contains(e.Names, v.Name) {
+				e.Names = append(e.Names, v.Name)
+				e.Vars = append(e.Vars, proxyenv.Var{Name: v.Name, Value: maskedSecret(s.Value)})
+			}
 		}
-	}
-}
-
-// unset notes an UnsetEnvironment=, which wins wherever it stands: systemd applies it last.
-func (o *others) unset(found *OtherFile, value string, after bool) {
-	if value == "" {
-		if after {
-			found.Wins, found.Problem = true, "its empty UnsetEnvironment= drops Proxyward's"
+		if v.Removed != nil {
+			e := entry(v.Removed.Path, true)
+			e.Problem = "it unsets what Proxyward sets"
+			if !slices.Contains(e.Names, v.Name) {
+				e.Names = append(e.Names, v.Name)
+			}
 		}
-		return
-	}
-	taken := OtherFile{Path: found.Path, Mode: found.Mode, Wins: true, Problem: "it unsets what Proxyward sets"}
-	for _, word := range strings.Fields(value) {
-		if name, _, _ := strings.Cut(strings.Trim(word, `"'`), "="); isOurs(name, o.ref.Runtime.Prefix) {
-			taken.Names = append(taken.Names, name)
-		}
-	}
-	if len(taken.Names) > 0 {
-		o.list = append(o.list, taken)
-	}
-}
-
-// name notes an environment file. What cannot be told without systemd is said.
-func (o *others) name(value string, after bool) (problem string) {
-	file := strings.TrimPrefix(value, "-")
-	if file == envPath(o.ref.Unit) {
-		return ""
-	}
-	stem := strings.TrimSuffix(o.ref.Unit, path.Ext(o.ref.Unit))
-	file = strings.NewReplacer("%%", "%", "%n", o.ref.Unit, "%N", stem, "%p", stem).Replace(file)
-	if strings.Contains(file, "%") || !path.IsAbs(file) {
-		return fmt.Sprintf("it names the environment file %q, which only systemd can find", value)
-	}
-	if !strings.ContainsAny(path.Base(file), "*?[") {
-		o.envFiles = append(o.envFiles, envFileRef{path: file, after: after})
-		return ""
-	}
-	entries, err := readDir(o.host, path.Dir(file))
-	if err != nil {
-		return err.Error()
 	}
 	for _, e := range entries {
-		if ok, err := path.Match(path.Base(file), e.Name()); ok && err == nil {
-			o.envFiles = append(o.envFiles, envFileRef{path: path.Join(path.Dir(file), e.Name()), after: after})
+		o.list = append(o.list, *e)
+	}
+	slices.SortStableFunc(o.list, func(a, b OtherFile) int {
+		if d := o.sources[a.Path].rank - o.sources[b.Path].rank; d != 0 {
+			return d
+		}
+		return strings.Compare(a.Problem, b.Problem)
+	})
+}
+
+// describe adds what systemd makes of lines that are not what they look like. A note without a
+// variable's name concerns us when the file speaks of proxies at all.
+func (o *others) describe(notes []unitfile.Note) {
+	for _, note := range notes {
+		source, known := o.sources[note.Path]
+		ours := isOurs(note.Name, o.ref.Runtime.Prefix) || note.Name == "" && mentionsProxy(source.content)
+		if !known || !ours || note.Kind == unitfile.NoteVersions {
+			continue
+		}
+		i := slices.IndexFunc(o.list, func(f OtherFile) bool { return f.Path == note.Path })
+		if i < 0 {
+			o.list = append(o.list, OtherFile{Path: note.Path, Mode: source.mode})
+			i = len(o.list) - 1
+		}
+		if o.list[i].Problem == "" {
+			o.list[i].Problem = note.String()
 		}
 	}
-	return ""
 }
 
-// environmentFile reads one environment file that is in force.
-func (o *others) environmentFile(ref envFileRef) error {
-	data, mode, err := o.read(ref.path)
+// mentionsProxy says whether a text speaks of what we care for, in whatever form.
+func mentionsProxy(content []byte) bool {
+	upper := bytes.ToUpper(content)
+	return bytes.Contains(upper, []byte("_PROXY")) || bytes.Contains(upper, []byte("SSL_CERT_"))
+}
+
+// readEnvironmentFile reads for unitfile.Effective. In place of ours it gives every variable that
+// Proxyward may set. A failure other than absence must not pass for absence.
+func (o *others) readEnvironmentFile(file string) ([]byte, error) {
+	if file == envPath(o.ref.Unit) {
+		return standIn(o.ref.Runtime.Prefix), nil
+	}
+	content, err := o.read(file)
 	if err != nil {
-		return err
+		o.err = err
+		return nil, err
 	}
-	found := OtherFile{Path: ref.path, Mode: mode, Wins: ref.after}
-	vars, problem := parseEnvironmentFile(data)
-	o.set(&found, vars)
-	found.Problem = problem
-	if len(found.Names) > 0 {
-		o.list = append(o.list, found)
+	if _, read := o.sources[file]; !read {
+		return nil, fs.ErrNotExist
 	}
-	return nil
+	return content, nil
 }
 
-// add keeps a unit file that says something about our variables.
-func (o *others) add(found OtherFile) {
-	if len(found.Names) > 0 && found.Wins {
-		// It drops ours, whatever else it sets.
-		found.Names, found.Vars = nil, nil
+// read reads a file and remembers it. One that is missing is as if it were empty.
+func (o *others) read(file string) ([]byte, error) {
+	content, mode, err := readIfThere(o.host, file)
+	if err != nil || mode == 0 {
+		return nil, err
 	}
-	if len(found.Names) > 0 || found.Problem != "" {
-		o.list = append(o.list, found)
+	if _, again := o.sources[file]; !again {
+		o.sources[file] = source{rank: len(o.sources), mode: mode, content: content}
 	}
+	return content, nil
 }
 
-// read reads a file that may be missing, which is as if it were empty.
-func (o *others) read(file string) ([]byte, fs.FileMode, error) {
-	data, err := o.host.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDirectory) {
+// readIfThere reads a file and its mode, which is 0 when there is none.
+func readIfThere(host Tree, file string) ([]byte, fs.FileMode, error) {
+	gone := func(err error) bool {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDirectory)
+	}
+	info, err := host.Stat(file)
+	if gone(err) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	info, err := o.host.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil // removed meanwhile
+	content, err := host.ReadFile(file)
+	if gone(err) {
+		return nil, 0, nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return data, info.Mode(), nil
+	return content, info.Mode(), err
 }

@@ -13,12 +13,26 @@ func isOurs(name, prefix string) bool {
 	if prefix != "" {
 		name = strings.TrimPrefix(name, prefix)
 	}
-	switch name {
-	case "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-		"SSL_CERT_FILE", "SSL_CERT_DIR":
-		return true
+	return slices.Contains(managedNames(), name) || name == "SSL_CERT_FILE"
+}
+
+// managedNames are the variables that Proxyward may set.
+func managedNames() []string {
+	return []string{
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_DIR",
 	}
-	return false
+}
+
+// standIn is an environment file that sets every variable that Proxyward may set.
+func standIn(prefix string) []byte {
+	var text strings.Builder
+	for _, name := range managedNames() {
+		text.WriteString(name + "=ours\n")
+		if prefix != "" {
+			text.WriteString(prefix + name + "=ours\n")
+		}
+	}
+	return []byte(text.String())
 }
 
 // ourVars picks the variables that are ours from NAME=value strings, sorted by name. Of a name that
