@@ -263,12 +263,12 @@ func TestTrustedCAIsCertificatesAlone(t *testing.T) {
 		text []byte
 		want string
 	}{
-		{"two with text between", slices(cert, []byte("# Corp root\nCorp\n====\n"), cert), ""},
+		{"two with text between", join(cert, []byte("# Corp root\nCorp\n====\n"), cert), ""},
 		{"Windows line ends", bytes.ReplaceAll(cert, []byte("\n"), []byte("\r\n")), ""},
-		{"private key", slices(cert, key), "its block 2 is a private key"},
-		{"other block", slices(cert, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: []byte("x")})), `of type "X509 CRL"`},
+		{"private key", join(cert, key), "its block 2 is a private key"},
+		{"other block", join(cert, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: []byte("x")})), `of type "X509 CRL"`},
 		{"no certificate in the block", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), "as a certificate"},
-		{"broken block", slices(cert, broken), "2 beginnings and 2 ends"},
+		{"broken block", join(cert, broken), "2 beginnings and 2 ends"},
 		{"cut short", cert[:len(cert)-30], "1 beginnings and 0 ends"},
 		{"DER", []byte{0x30, 0x82, 0xff, 0xfe}, "it is not text"},
 		{"nothing", []byte{}, "no certificate"},
@@ -295,7 +295,7 @@ func TestTrustedCAIsCertificatesAlone(t *testing.T) {
 func TestTrustedCAMustBeTheOneNamed(t *testing.T) {
 	cert, _ := newCA(t)
 	other := withCA(input(), cert)
-	other.CA = slices(cert, cert)
+	other.CA = join(cert, cert)
 	if _, err := runtimes.Render(other); err == nil || !strings.Contains(err.Error(), "does not name it") {
 		t.Errorf("another CA: %v", err)
 	}
@@ -305,7 +305,7 @@ func TestTrustedCAMustBeTheOneNamed(t *testing.T) {
 	}
 }
 
-func slices(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func newCA(t *testing.T) (cert, key []byte) {
 	t.Helper()

@@ -11,6 +11,8 @@ type HostFS interface {
 	ReadFile(path string) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Stat(path string) (fs.FileInfo, error)
+	// Readlink returns the text of a symbolic link; anything else is an error.
+	Readlink(path string) (string, error)
 }
 
 // Adapter is one kind of daemon.
@@ -60,12 +62,19 @@ const (
 type RegistryHosts struct {
 	// Registry as images name it, or "*" for all that have no list of their own.
 	Registry string
-	// Hosts in the order in which they are tried, each a URL (scheme://host[:port][/path]).
+	// Hosts that layers and manifests are pulled from, in the order in which they are tried, each a
+	// URL (scheme://host[:port][/path]).
 	Hosts []string
+	// Resolvers are the hosts that are asked which digest a tag has, in order; nil when they are
+	// the same as Hosts.
+	Resolvers []string
 	// FallsBack says that the registry itself is tried after them.
 	FallsBack bool
 	// File that says so.
 	File string
+	// Doubt is not empty when files alone do not tell whether the daemon goes by this list, and
+	// says why.
+	Doubt string
 }
 
 // Override is a setting that wins over the process environment.
@@ -109,6 +118,9 @@ func (t Tristate) String() string {
 		return "unknown"
 	}
 }
+
+// MarshalText writes what String returns.
+func (t Tristate) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // File is one file that must stand on the host.
 type File struct {

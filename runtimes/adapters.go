@@ -1,0 +1,8 @@
+package runtimes
+
+// All returns the adapters, one line for each kind of daemon.
+func All() []Adapter {
+	return []Adapter{
+		containerd{},
+	}
+}
