@@ -24,9 +24,11 @@ build: ## build both programs into bin/, static and stripped
 generate: ## write the generated code anew
 	$(GO) generate ./...
 
+MODULES := . integration internal/crdgen
+
 lint: ## gofmt, vet, staticcheck, shellcheck, tidy modules
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; }
-	@for module in . integration; do ( cd $$module && echo "lint $$module" && \
+	@for module in $(MODULES); do ( cd $$module && echo "lint $$module" && \
 		$(GO) mod tidy -diff && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... ) || exit 1; done
 	@if command -v shellcheck >/dev/null; then shellcheck .ci/run; \
 	elif [ "$$CI" = true ]; then echo "shellcheck is missing"; exit 1; \

@@ -65,6 +65,16 @@ func expect(role v1alpha1.CanaryRole, ref name.Reference, runtime runtimes.Runti
 	return e
 }
 
+// Hosts returns the URLs that a runtime sends the pulls of an image to, in order; none for a text
+// that names no image, of which a walk says so.
+func Hosts(image string, runtime runtimes.Runtime) []string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return nil
+	}
+	return pullHosts(ref, runtime)
+}
+
 // pullHosts returns the URLs that a runtime sends an image's pulls to, in its order.
 func pullHosts(ref name.Reference, runtime runtimes.Runtime) []string {
 	itself := "https://" + registryHost(ref)

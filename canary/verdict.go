@@ -18,6 +18,8 @@ const (
 	bySockets = "socket counters"
 	// unjudged is said where neither does.
 	unjudged = "unknown"
+	// failDaemonAlone is the kind of a failure that this process does not meet.
+	failDaemonAlone = "DaemonAlone"
 )
 
 // observation is everything that one proof saw.
@@ -98,8 +100,10 @@ func (o observation) failed(evidence v1alpha1.CanaryEvidence) v1alpha1.CanaryEvi
 	switch {
 	case o.walk == nil:
 	case o.walk.Failure == nil:
+		evidence.Failure = failDaemonAlone
 		evidence.Message = join(evidence.Message, "the same way serves this process, so see the daemon's log and what its environment really is")
 	default:
+		evidence.Failure, evidence.Hop = string(o.walk.Failure.Kind), o.walk.Failure.Hop
 		if o.walk.Failure.Inconclusive() {
 			evidence.Verdict = v1alpha1.VerdictInconclusive
 		}

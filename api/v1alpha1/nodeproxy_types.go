@@ -259,6 +259,12 @@ type CanaryEvidence struct {
 	// time at which it ended.
 	// +optional
 	Time metav1.Time `json:"time,omitempty"`
+	// failure is the kind of failure, and hop the host[:port] at which it happened, as far as they
+	// could be told. Two failures with the same two are the same failure.
+	// +optional
+	Failure string `json:"failure,omitempty"`
+	// +optional
+	Hop string `json:"hop,omitempty"`
 	// message says what failed and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -78,5 +78,5 @@ func (n *Node) Applier(verb string, observe apply.Observer) (*apply.Applier, err
 	return apply.New(cfg)
 }
 
-// path returns where this process finds a path of the host.
-func (n *Node) path(hostPath string) string { return filepath.Join(n.Root.Dir(), hostPath) }
+// Path returns where this process finds a path of the host.
+func (n *Node) Path(hostPath string) string { return filepath.Join(n.Root.Dir(), hostPath) }

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
+	"github.com/proxyward/proxyward/bootstrap"
 	"github.com/proxyward/proxyward/internal/cli"
+	"github.com/proxyward/proxyward/internal/profilefile"
 )
 
 // App is one of the programs.
@@ -49,6 +51,10 @@ func (a *App) Run(ctx context.Context, args []string, verbs ...Verb) int {
 	if err != nil && !shared.began {
 		err = cli.BadInput("%w; see %s --help", err, a.Name)
 	}
+	var input *bootstrap.InputError
+	if errors.As(err, &input) {
+		err = &cli.BadInputError{Err: err}
+	}
 	if err != nil && !cli.Said(err) {
 		a.sayError(shared, err)
 	}
@@ -82,15 +88,19 @@ func (a *App) sayError(shared *common, err error) {
 	if shared.print != nil {
 		colour = shared.print.ErrColour
 	}
-	label := colour.Red("error:")
+	lines := []string{strings.TrimSpace(err.Error())}
+	var file *profilefile.Error
 	var fields v1alpha1.FieldErrors
-	if errors.As(err, &fields) && len(fields) > 1 {
-		lead, _, _ := strings.Cut(err.Error(), fields.Error())
-		fmt.Fprintf(a.Err, "%s %s%d fields cannot be used; nothing was changed\n", label, lead, len(fields))
-		for _, f := range fields {
-			fmt.Fprintf(a.Err, "  - %s\n", f.Error())
-		}
-		return
+	switch {
+	case errors.As(err, &file):
+		lines = strings.Split(file.Error(), "\n")
+	case errors.As(err, &fields):
+		lines = strings.Split(fields.Error(), "\n")
 	}
-	fmt.Fprintln(a.Err, label, strings.TrimSpace(err.Error()))
+	for _, line := range lines {
+		fmt.Fprintln(a.Err, colour.Red("error:"), line)
+	}
+	if cli.ExitCode(err) == cli.ExitBadInput {
+		fmt.Fprintln(a.Err, "nothing was changed")
+	}
 }
