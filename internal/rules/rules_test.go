@@ -56,7 +56,7 @@ func rules() []rule {
 	linked := append([]string{goSystemd, dbus, "os/exec", module + "/internal/hostfs", module + "/internal/systemd"}, kubernetes...)
 	core := []string{"api", "internal/proxyenv", "internal/unitfile", "runtimes"}
 	host := append([]string{"internal/hostfs", "internal/systemd", "drift"}, core...)
-	node := append([]string{"agent/apply", "canary", "internal/desired", "internal/profilefile", "internal/prober"}, host...)
+	node := append([]string{"agent/apply", "canary", "internal/desired", "internal/node", "internal/prober", "internal/profilefile"}, host...)
 	return []rule{
 		{folder: "api", never: append([]string{"k8s.io/api"}, kubernetes...)},
 		{folder: "internal/hostfs", never: leaf},
@@ -66,15 +66,17 @@ func rules() []rule {
 		{folder: "internal/proxyenv", may: []string{"api"}, never: linked, pure: true},
 		{folder: "internal/profilefile", may: []string{"api", "internal/proxyenv"}, never: kubernetes},
 		{folder: "runtimes", may: core[:3], never: linked, pure: true},
+		{folder: "runtimes/runtimetest", may: append([]string{"internal/hostfs"}, core...), never: kubernetes},
 		{folder: "canary", may: core, never: kubernetes},
 		{folder: "drift", may: append([]string{"internal/hostfs", "internal/systemd"}, core...), never: kubernetes},
 		{folder: "internal/desired", may: append([]string{"drift", "internal/profilefile"}, core...), never: kubernetes},
 		{folder: "agent/apply", may: host, never: kubernetes},
-		{folder: "internal/prober", may: append([]string{"agent/apply", "canary"}, host...), never: kubernetes},
+		{folder: "internal/node", may: append([]string{"agent/apply"}, host...), never: kubernetes},
+		{folder: "internal/prober", may: append([]string{"agent/apply", "canary", "internal/node"}, host...), never: kubernetes},
 		{folder: "agent", may: node, never: []string{controller}},
 		{folder: "bootstrap", may: node, never: append([]string{module + "/agent"}, kubernetes...)},
 		{folder: "rollout", may: core, never: []string{module + "/agent", module + "/bootstrap", goSystemd, dbus, module + "/internal/hostfs"}},
-		{folder: "cmd", may: []string{"api", "agent", "bootstrap", "canary", "cmd", "drift", "internal", "rollout", "runtimes"}},
+		{folder: "cmd", may: []string{"api", "agent", "agent/apply", "bootstrap", "canary", "cmd", "drift", "internal", "rollout", "runtimes"}},
 		{folder: "internal/rules"},
 	}
 }
