@@ -22,6 +22,9 @@ var (
 func (c *Config) complete() error {
 	c.Generation = cmp.Or(c.Generation, Trixie)
 	c.StateDir = cmp.Or(c.StateDir, DefaultStateDir)
+	if !filepath.IsAbs(c.StateDir) {
+		return fmt.Errorf("checking the folder of labs %q: want an absolute path", c.StateDir)
+	}
 	d := DefaultCredentials()
 	c.Credentials.ProxyUser = cmp.Or(c.Credentials.ProxyUser, d.ProxyUser)
 	c.Credentials.ProxyPassword = cmp.Or(c.Credentials.ProxyPassword, d.ProxyPassword)

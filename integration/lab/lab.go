@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/proxyward/proxyward/integration/internal/pki"
 )
 
 // DefaultStateDir holds one folder per lab when [Config.StateDir] is empty.
@@ -86,7 +88,7 @@ func DefaultCredentials() Credentials {
 type Lab struct {
 	state    *state
 	claim    *claim
-	pki      *pki
+	pki      *pki.Authority
 	progress io.Writer
 
 	mu    sync.Mutex
@@ -180,7 +182,7 @@ func create(ctx context.Context, cfg Config, helpers string) (*Lab, error) {
 	if err := remove(ctx, dir); err != nil {
 		return nil, err
 	}
-	c, err := claimIndex(dir)
+	c, err := claimIndex(ctx, cfg.Progress, dir)
 	if err != nil {
 		return nil, err
 	}

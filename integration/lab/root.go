@@ -33,7 +33,7 @@ func rootPackages(full bool) []string {
 
 // ensureRoot builds the node root of that kind if it is not in the cache. The
 // caller holds the setup lock.
-func ensureRoot(ctx context.Context, progress io.Writer, g Generation, full bool) error {
+func ensureRoot(ctx context.Context, progress io.Writer, lock *os.File, g Generation, full bool) error {
 	dir, err := rootPath(g, full)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func ensureRoot(ctx context.Context, progress io.Writer, g Generation, full bool
 	}
 	began := time.Now()
 	say(progress, "building the %s root %s (once)", g, filepath.Base(dir))
-	if err := mmdebstrap(ctx, progress, g, full, tmp, mirror); err != nil {
+	if err := mmdebstrap(ctx, progress, lock, g, full, tmp, mirror); err != nil {
 		return errors.Join(err, removeRoot(tmp))
 	}
 	if err := os.Rename(tmp, dir); err != nil {
@@ -93,7 +93,7 @@ func rootPath(g Generation, full bool) (string, error) {
 	return filepath.Join(cache, fmt.Sprintf("root-%s-%s-%s", g, variant, hex.EncodeToString(sum[:4]))), nil
 }
 
-func mmdebstrap(ctx context.Context, progress io.Writer, g Generation, full bool, dir, mirror string) error {
+func mmdebstrap(ctx context.Context, progress io.Writer, lock *os.File, g Generation, full bool, dir, mirror string) error {
 	args := []string{"--variant=minbase", "--include=" + strings.Join(rootPackages(full), ",")}
 	if g == Sid {
 		// Snapshots of unstable that a mirror serves may be older than their
@@ -103,6 +103,7 @@ func mmdebstrap(ctx context.Context, progress io.Writer, g Generation, full bool
 	args = append(args, string(g), dir, mirror)
 	var tail bytes.Buffer
 	cmd := groupCommand(ctx, "mmdebstrap", args...)
+	cmd.ExtraFiles = []*os.File{lock}
 	out := progressLines(progress, &tail)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {

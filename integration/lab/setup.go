@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,25 +35,26 @@ func Setup(ctx context.Context, cfg Config) error {
 }
 
 // setup returns the folder of the helper programs. One process at a time sets
-// up; the others wait and find it done.
+// up; the others wait and find it done. The programs it runs inherit the lock,
+// so that one which outlives this process still keeps the others away.
 func setup(ctx context.Context, cfg Config) (helpers string, err error) {
-	lock, err := lockFile(filepath.Join(runDir, "setup.lock"))
+	lock, err := lockFile(ctx, cfg.Progress, filepath.Join(runDir, "setup.lock"))
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if err := installPackages(ctx, cfg); err != nil {
+	if err := installPackages(ctx, cfg.Progress, lock); err != nil {
 		return "", err
 	}
 	for _, n := range cfg.Nodes {
-		if err := ensureRoot(ctx, cfg.Progress, n.Generation, n.Full); err != nil {
+		if err := ensureRoot(ctx, cfg.Progress, lock, n.Generation, n.Full); err != nil {
 			return "", err
 		}
 	}
 	return ensureHelpers(ctx)
 }
 
-func installPackages(ctx context.Context, cfg Config) error {
+func installPackages(ctx context.Context, progress io.Writer, lock *os.File) error {
 	var missing []string
 	for _, p := range hostPackages() {
 		out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status}", p).Output()
@@ -63,23 +65,24 @@ func installPackages(ctx context.Context, cfg Config) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	say(cfg.Progress, "installing %s", strings.Join(missing, " "))
+	say(progress, "installing %s", strings.Join(missing, " "))
 	for _, args := range [][]string{
 		{"update", "-q"},
 		append([]string{"install", "-q", "-y", "--no-install-recommends"}, missing...),
 	} {
-		if err := aptGet(ctx, cfg, args...); err != nil {
+		if err := aptGet(ctx, progress, lock, args...); err != nil {
 			return err
 		}
 	}
 	return stopPackagedServices(ctx, missing)
 }
 
-func aptGet(ctx context.Context, cfg Config, args ...string) error {
+func aptGet(ctx context.Context, progress io.Writer, lock *os.File, args ...string) error {
 	var tail bytes.Buffer
 	cmd := groupCommand(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	out := progressLines(cfg.Progress, &tail)
+	cmd.ExtraFiles = []*os.File{lock}
+	out := progressLines(progress, &tail)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("running apt-get %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(tail.Bytes()))
