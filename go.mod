@@ -3,6 +3,7 @@ module github.com/proxyward/proxyward
 go 1.26.0
 
 require (
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/net v0.57.0
 	k8s.io/apimachinery v0.37.2
 )
