@@ -66,7 +66,7 @@ func (d *decoder) object(path string, n *yaml.Node, t reflect.Type) any {
 		at := join(path, key.Value)
 		f, ok := fields[key.Value]
 		if !ok {
-			d.fail(key.Line, at, "", "there is no such field", suggestField(key.Value, names(t)))
+			d.fail(key.Line, join(path, shown(key.Value)), "", "there is no such field", suggestField(key.Value, names(t)))
 			return
 		}
 		d.lines[at] = key.Line
@@ -101,7 +101,7 @@ func (d *decoder) pairs(path string, n *yaml.Node, visit func(key, value *yaml.N
 			continue
 		}
 		if line, seen := first[key.Value]; seen {
-			d.fail(key.Line, join(path, key.Value), "", "it is already written in line "+strconv.Itoa(line), "keep one of the two")
+			d.fail(key.Line, join(path, shown(key.Value)), "", "it is already written in line "+strconv.Itoa(line), "keep one of the two")
 			continue
 		}
 		first[key.Value] = key.Line

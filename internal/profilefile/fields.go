@@ -33,7 +33,7 @@ func suggestField(wrong string, known []string) string {
 			best, distance = name, n
 		}
 	}
-	if best != "" && distance <= max(1, len(wrong)/3) {
+	if best != "" && distance <= max(1, len(wrong)/2) {
 		return "write " + best
 	}
 	return "the fields here are " + strings.Join(known, ", ")

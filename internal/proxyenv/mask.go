@@ -14,8 +14,9 @@ func MaskURL(raw string) string { return v1alpha1.MaskURL(raw) }
 // may hold @, /, #, quotes and, where the URL is in quotes or its host does not make sense
 // otherwise, white space. It errs on the side of masking.
 //
-// What does not look like part of a URL stays; a caller who knows the secret itself is safe only
-// with a Masker.
+// What does not look like part of a URL stays, so a URL without quotes whose password goes on after
+// digits and white space (http://u:1 2@host) cannot be told from a host and an address of mail. A
+// caller who knows the secret uses a Masker.
 func MaskText(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
@@ -32,9 +33,15 @@ func maskLine(b *strings.Builder, line string) {
 			return
 		}
 		start := schemeStart(line, i)
-		b.WriteString(maskSchemeless(line[:start]))
 		end := urlEnd(line, start, i+3)
-		b.WriteString(maskURLs(line[start:end]))
+		if word := strings.LastIndexAny(line[:start], " \t\"'=,;({[<|") + 1; strings.Contains(line[word:start], ":") {
+			// The :// stands inside something like user:password@host.
+			b.WriteString(maskSchemeless(line[:word]))
+			b.WriteString(maskToken(line[word:end]))
+		} else {
+			b.WriteString(maskSchemeless(line[:start]))
+			b.WriteString(maskURLs(line[start:end]))
+		}
 		line = line[end:]
 	}
 }
@@ -112,11 +119,13 @@ func closingQuote(line string, from int, quote byte) int {
 
 // plausibleAuthority reports whether a URL's rest begins with host or host:port.
 func plausibleAuthority(s string) bool {
-	s = strings.TrimRight(s, `"'.,;:)]}`)
 	if i := strings.IndexAny(s, `/?#"',;)`); i >= 0 {
 		s = s[:i]
 	}
-	e := registryEntry(s)
+	if bare := strings.TrimSuffix(s, ":"); strings.Contains(bare, ":") {
+		s = bare // host:port: and then words
+	}
+	e := registryEntry(strings.TrimRight(s, ".]}"))
 	return e.kind == kindName || e.kind == kindAddress
 }
 
