@@ -36,9 +36,9 @@ type Dialect struct {
 	// rules were only read, never tried.
 	Checked string
 
-	// proxyVars and noProxyVars are looked up in this order, the first non-empty one counting; %s
-	// stands for the URL's scheme in lower case, %S for it in upper case.
-	proxyVars   []string
+	// httpVars, httpsVars and noProxyVars are looked up in this order; the first non-empty counts.
+	httpVars    []string
+	httpsVars   []string
 	noProxyVars []string
 	// starAlone says that * counts, when it is the whole list.
 	starAlone bool
@@ -77,28 +77,28 @@ func (t target) bracketed() string {
 
 // Dialects returns every client's, Go's first. Go's is asked through a Matcher.
 func Dialects() []Dialect {
-	lowerFirst := []string{"%s_proxy", "%S_PROXY"}
-	noLowerFirst := []string{"no_proxy", "NO_PROXY"}
+	httpLower := []string{"http_proxy"}
+	httpBoth, httpsBoth, noBoth := []string{"http_proxy", "HTTP_PROXY"}, []string{"https_proxy", "HTTPS_PROXY"}, []string{"no_proxy", "NO_PROXY"}
 	return []Dialect{
 		{Client: ClientGo, Title: "Go (container runtimes, kubelet)", Checked: "the Go that it is built with",
-			proxyVars: []string{"%S_PROXY", "%s_proxy"}, noProxyVars: []string{"NO_PROXY", "no_proxy"}, split: commas, match: matchGo},
+			httpVars: []string{"HTTP_PROXY", "http_proxy"}, httpsVars: []string{"HTTPS_PROXY", "https_proxy"}, noProxyVars: []string{"NO_PROXY", "no_proxy"}, split: commas, match: matchGo},
 		{Client: ClientCurl, Title: "curl", Checked: "curl 7.88",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, starAlone: true, split: commasAndSpaces, match: matchCurl},
+			httpVars: httpLower, httpsVars: httpsBoth, noProxyVars: noBoth, starAlone: true, split: commasAndSpaces, match: matchCurl},
 		{Client: ClientWget, Title: "wget", Checked: "wget 1.21",
-			proxyVars: []string{"%s_proxy"}, noProxyVars: []string{"no_proxy"}, split: commas, match: matchWget},
+			httpVars: httpLower, httpsVars: []string{"https_proxy"}, noProxyVars: []string{"no_proxy"}, split: commas, match: matchWget},
 		{Client: ClientPython, Title: "Python urllib", Checked: "Python 3.11",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, starAlone: true, split: commas, match: matchPython},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, starAlone: true, split: commas, match: matchPython},
 		{Client: ClientRequests, Title: "Python requests", Checked: "requests 2.34",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, starAlone: true, split: commas, match: matchRequests},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, starAlone: true, split: commas, match: matchRequests},
 		{Client: ClientJava, Title: "Java", Checked: "OpenJDK 17"},
 		{Client: ClientUndici, Title: "undici (EnvHttpProxyAgent of Node.js)", Checked: "undici 7.30",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, starAlone: true, split: commasAndSpaces, match: matchUndici},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, starAlone: true, split: commasAndSpaces, match: matchUndici},
 		{Client: ClientAxios, Title: "axios", Checked: "axios 1.21",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, starAlone: true, split: commasAndSpaces, match: matchAxios},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, starAlone: true, split: commasAndSpaces, match: matchAxios},
 		{Client: ClientDotNet, Title: ".NET HttpClient",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, split: commas, match: matchDotNet},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, split: commas, match: matchDotNet},
 		{Client: ClientRuby, Title: "Ruby net/http",
-			proxyVars: lowerFirst, noProxyVars: noLowerFirst, split: commasAndSpaces, match: matchRuby},
+			httpVars: httpBoth, httpsVars: httpsBoth, noProxyVars: noBoth, split: commasAndSpaces, match: matchRuby},
 	}
 }
 
@@ -148,13 +148,17 @@ func (d Dialect) decide(env Environment, rawURL string) Decision {
 		out.Why = d.Title + " does not read proxy variables; only its own settings (http.proxyHost, http.nonProxyHosts) count"
 		return out
 	}
-	name, proxy := lookupVar(env, d.proxyVars, u.Scheme)
+	proxyVars := d.httpsVars
+	if u.Scheme == "http" {
+		proxyVars = d.httpVars
+	}
+	name, proxy := lookupVar(env, proxyVars)
 	if proxy.Reveal() == "" {
 		out.Direct = true
 		out.Why = fmt.Sprintf("%s finds no proxy for %s in the environment", d.Title, u.Scheme)
 		return out
 	}
-	_, noProxy := lookupVar(env, d.noProxyVars, u.Scheme)
+	_, noProxy := lookupVar(env, d.noProxyVars)
 	t := targetOf(u)
 	if strings.TrimSpace(noProxy.Reveal()) == "*" && d.starAlone {
 		out.Direct, out.Entry = true, &v1alpha1.NoProxyEntry{Value: "*"}
@@ -182,10 +186,9 @@ func provenance(entries []v1alpha1.NoProxyEntry, value string) v1alpha1.NoProxyE
 	return v1alpha1.NoProxyEntry{Value: value}
 }
 
-// lookupVar returns the first variable that is there and not empty.
-func lookupVar(env Environment, names []string, scheme string) (string, Secret) {
-	for _, pattern := range names {
-		name := strings.NewReplacer("%s", scheme, "%S", strings.ToUpper(scheme)).Replace(pattern)
+// lookupVar returns the first of the variables that is there and not empty.
+func lookupVar(env Environment, names []string) (string, Secret) {
+	for _, name := range names {
 		for _, v := range env.Vars {
 			if v.Name == name && v.Value.Reveal() != "" {
 				return name, v.Value

@@ -39,15 +39,15 @@ func isOrBelow(host, domain string) bool {
 	return domain != "" && (host == domain || strings.HasSuffix(host, "."+domain))
 }
 
-// matchCurl: a leading dot means nothing, ports are not understood, addresses and networks match
-// addresses only.
+// matchCurl: a leading dot means nothing, ports and brackets are not understood, addresses and IPv4
+// networks match addresses only. Newer releases know IPv6 networks as well.
 func matchCurl(entry string, t target) bool {
 	entry = strings.ToLower(entry)
 	if t.addr.IsValid() {
 		if prefix, err := netip.ParsePrefix(entry); err == nil {
-			return prefix.Contains(t.addr)
+			return prefix.Addr().Is4() && prefix.Contains(t.addr)
 		}
-		addr, err := netip.ParseAddr(strings.Trim(entry, "[]"))
+		addr, err := netip.ParseAddr(entry)
 		return err == nil && addr == t.addr
 	}
 	return isOrBelow(strings.TrimSuffix(t.host, "."), strings.TrimSuffix(strings.TrimPrefix(entry, "."), "."))
