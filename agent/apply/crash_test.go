@@ -37,7 +37,7 @@ type bench struct {
 	base string
 	req  apply.Request
 	want apply.Outcome
-	// kill runs do, which dies by the killer's hand or returns.
+	// kill makes the change, which dies by the killer's hand or returns.
 	kill func(t testing.TB, h *host, job string, at int, moment applytest.Moment) (died bool)
 	runs int
 	dir  string
@@ -65,7 +65,7 @@ func (b *bench) Finish(t testing.TB, by applytest.Finisher, at int, moment apply
 			t.Fatal(err)
 		}
 	}
-	return b.kill(t, h, string(by), at, moment)
+	return b.killByPanic(t, h, string(by), at, moment)
 }
 
 func (b *bench) Snapshot(t testing.TB) applytest.Snapshot { return openHost(t, b.dir).snapshot(t) }
@@ -192,6 +192,7 @@ func TestChild(t *testing.T) {
 func TestC33_KilledAtEveryStep(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b := &bench{base: scratch(t), req: s.req, want: s.want}
 			b.kill = b.killByPanic
 			applytest.TestEveryStep(t, b, applytest.Plan{})
@@ -202,9 +203,10 @@ func TestC33_KilledAtEveryStep(t *testing.T) {
 func TestC33_FinisherKilledToo(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b := &bench{base: scratch(t), req: s.req, want: s.want}
 			b.kill = b.killByPanic
-			applytest.TestEveryStep(t, b, applytest.Plan{KillFinisher: true})
+			applytest.TestEveryStep(t, b, applytest.Plan{KillFinisher: true, Moments: []applytest.Moment{applytest.During, applytest.After}})
 		})
 	}
 }
@@ -215,6 +217,7 @@ func TestC33_RealKill(t *testing.T) {
 	finishers := applytest.Finishers()
 	for i, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b := &bench{base: scratch(t), req: s.req, want: s.want}
 			b.kill = b.killBySignal(s.name)
 			applytest.TestEveryStep(t, b, applytest.Plan{
