@@ -13,6 +13,15 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=pp,categories=proxyward
+// +kubebuilder:printcolumn:name=Nodes,type=integer,JSONPath=`.status.nodes.selected`
+// +kubebuilder:printcolumn:name=Done,type=integer,JSONPath=`.status.nodes.done`
+// +kubebuilder:printcolumn:name=Working,type=integer,JSONPath=`.status.nodes.working`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.nodes.failed`
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Revision,type=string,JSONPath=`.status.revision`,priority=1
+// +kubebuilder:printcolumn:name=Paused,type=boolean,JSONPath=`.spec.rollout.paused`,priority=1
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type ProxyProfile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -137,10 +146,13 @@ type NoProxy struct {
 	// +optional
 	Entries []NoProxyRequest `json:"entries,omitempty"`
 
-	// exclude names computed entries to leave out, by their value.
+	// exclude names computed entries to leave out, by their value. A fact's own name
+	// (cluster.apiServer, cluster.serviceCIDRs, cluster.podCIDRs, cluster.nodeCIDRs) leaves out
+	// everything computed from it, and then it need not be known.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=253
 	Exclude []string `json:"exclude,omitempty"`
 }
 
@@ -166,21 +178,24 @@ type ClusterFacts struct {
 	// serviceCIDRs of all IP families.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	ServiceCIDRs []string `json:"serviceCIDRs,omitzero"`
 	// podCIDRs of all IP families.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	PodCIDRs []string `json:"podCIDRs,omitzero"`
 	// nodeCIDRs are the networks of the nodes' own addresses.
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	NodeCIDRs []string `json:"nodeCIDRs,omitzero"`
 	// apiServer is the API server's host:port as kubelets reach it.
 	// +kubebuilder:validation:MaxLength=260
 	// +optional
 	APIServer string `json:"apiServer,omitempty"`
-	// cloud whose metadata addresses are reached directly.
-	// +kubebuilder:default=None
+	// cloud whose metadata addresses are reached directly. When absent it is discovered from the
+	// nodes' provider IDs; None says there is none.
 	// +optional
 	Cloud Cloud `json:"cloud,omitempty"`
 }
@@ -201,11 +216,13 @@ const (
 // Registries are the registries a node pulls from.
 type Registries struct {
 	// internal registries are host or host:port, exactly as images name them. Each is in NO_PROXY
-	// of every runtime.
+	// of every runtime. It cannot be discovered, so a profile that targets a runtime must say it;
+	// [] says there are none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
-	Internal []string `json:"internal,omitempty"`
+	// +kubebuilder:validation:items:MaxLength=260
+	Internal []string `json:"internal,omitzero"`
 }
 
 // Target is a daemon that Proxyward configures.

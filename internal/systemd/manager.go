@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -109,15 +108,12 @@ func dial(ctx context.Context, hostRoot string) (conn *dbus.Conn, bus bool, err 
 }
 
 // dialSocket connects and authenticates. The context given to a D-Bus connection would be its
-// life, so it gets none.
+// life, so it gets none. The library dials itself: given a connection that was dialled elsewhere, it
+// panics when that is closed in the middle of a message (godbus 5.2).
 func dialSocket(ctx context.Context, path string) (*dbus.Conn, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	conn, err := dbus.Dial("unix:path=" + dbus.EscapeBusAddressValue(path))
 	if err != nil {
 		return nil, err
-	}
-	conn, err := dbus.NewConn(raw)
-	if err != nil {
-		return nil, errors.Join(err, raw.Close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends a hung handshake
 	defer stop()
