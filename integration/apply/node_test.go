@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +58,6 @@ type bench struct {
 	node         *lab.Node
 	root         *hostfs.Root
 	verb, proxy  string
-	installed    bool
 	withoutFiles bool // the old state has none of our files
 }
 
@@ -108,18 +108,19 @@ func (b *bench) Reset(t testing.TB) {
 // mortal runs the program, which may die at a point.
 func (b *bench) mortal(t testing.TB, verb string, at int, moment applytest.Moment) bool {
 	t.Helper()
-	r, err := b.node.Exec(t.Context(), program, verb, unit, b.proxy, strconv.Itoa(at), strconv.Itoa(int(moment)))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	out, err := b.node.Command(ctx, program, verb, unit, b.proxy, strconv.Itoa(at), strconv.Itoa(int(moment))).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		// nsenter ends as its child did.
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+			return true
+		}
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s at point %d: %v\n%s", verb, at, err, out)
 	}
-	const killed = 137 // nsenter ends as its child did, by SIGKILL
-	switch {
-	case r.ExitCode == 0:
-		return false
-	case r.ExitCode == killed || r.ExitCode == -1:
-		return true
-	}
-	t.Fatalf("%s at point %d: exit code %d: %s%s", verb, at, r.ExitCode, r.Stdout, r.Stderr)
 	return false
 }
 
