@@ -142,16 +142,18 @@ func (a *Applier) Apply(ctx context.Context, req Request) Result {
 	if err != nil {
 		return refused(req.attempt(), refusal(ReasonBusy, err, "another transaction holds the lock"))
 	}
-	result := a.applyLocked(ctx, req)
-	return unlocked(result, release)
+	return underLock(release, func() Result { return a.applyLocked(ctx, req) })
 }
 
-func unlocked(result Result, release func() error) Result {
-	if err := release(); err != nil {
-		// The lock ends with the process at the latest; the change itself is what it is.
-		result.Notes = append(result.Notes, fmt.Sprintf("releasing the lock: %v", err))
-	}
-	return result
+// underLock does something and releases the lock, also when it panics.
+func underLock(release func() error, do func() Result) (result Result) {
+	defer func() {
+		if err := release(); err != nil {
+			// The lock ends with the process at the latest; the change itself is what it is.
+			result.Notes = append(result.Notes, fmt.Sprintf("releasing the lock: %v", err))
+		}
+	}()
+	return do()
 }
 
 func refused(attempt string, err error) Result {

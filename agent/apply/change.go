@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -191,27 +190,4 @@ func purge(files Writer, rec *Record) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// differs reports whether what is saved for one state is not what stands in the file's place.
-func differs(files Reader, c Change, side Side) (bool, error) {
-	info, err := files.Lstat(c.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return side.Exists, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if !side.Exists || !info.Mode().IsRegular() || info.Mode()&modeBits != side.Mode {
-		return true, nil
-	}
-	have, err := files.ReadFile(c.Path)
-	if err != nil {
-		return false, err
-	}
-	want, err := files.ReadFile(side.Saved)
-	if err != nil {
-		return false, err
-	}
-	return !bytes.Equal(have, want), nil
 }

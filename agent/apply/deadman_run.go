@@ -30,7 +30,7 @@ func (a *Applier) RunDeadman(ctx context.Context, wait time.Duration) Result {
 			return refused(last.Attempt, refusal(ReasonBusy, err, "the lock cannot be taken"))
 		}
 		// Whoever tried it is gone.
-		return unlocked(a.deadmanLocked(ctx), release)
+		return underLock(release, func() Result { return a.deadmanLocked(ctx) })
 	}
 	lockCtx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -38,7 +38,7 @@ func (a *Applier) RunDeadman(ctx context.Context, wait time.Duration) Result {
 	if err != nil {
 		return refused("", refusal(ReasonBusy, err, "another process is still at work after %s", wait))
 	}
-	return unlocked(a.deadmanLocked(ctx), release)
+	return underLock(release, func() Result { return a.deadmanLocked(ctx) })
 }
 
 func (a *Applier) deadmanLocked(ctx context.Context) Result {

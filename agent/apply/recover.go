@@ -27,7 +27,7 @@ func (a *Applier) Recover(ctx context.Context, r Recovery) Result {
 	if err != nil {
 		return refused("", refusal(ReasonBusy, err, "another transaction holds the lock"))
 	}
-	return unlocked(a.recoverLocked(ctx, r), release)
+	return underLock(release, func() Result { return a.recoverLocked(ctx, r) })
 }
 
 func (a *Applier) recoverLocked(ctx context.Context, r Recovery) Result {
