@@ -14,10 +14,10 @@ type Site interface {
 	// Under has the daemon run with an environment and returns a request that is complete but for
 	// role and image. The daemon's images may be lost by that.
 	Under(t *testing.T, environment proxyenv.Environment) canary.Request
-	// Proxy is the URL of a proxy that serves both registries, and DeadProxy of one at which
-	// nothing listens.
-	Proxy() string
-	DeadProxy() string
+	// ProxyURL is a proxy that serves both registries, and DeadProxyURL one at which nothing
+	// listens.
+	ProxyURL() string
+	DeadProxyURL() string
 	// Internal and External are canary images of at least canary.DefaultImageSize bytes each.
 	Internal() string
 	External() string
@@ -47,7 +47,7 @@ func Environment(proxy, noProxy string) proxyenv.Environment {
 
 // Conform runs the suite: what every runtime's canaries must show.
 func Conform(t *testing.T, site Site) {
-	good := func() proxyenv.Environment { return Environment(site.Proxy(), site.NoProxy(site.Internal())) }
+	good := func() proxyenv.Environment { return Environment(site.ProxyURL(), site.NoProxy(site.Internal())) }
 	prove := func(t *testing.T, request canary.Request, role v1alpha1.CanaryRole) v1alpha1.CanaryEvidence {
 		t.Helper()
 		request.Role, request.Image = role, site.Internal()
@@ -114,7 +114,7 @@ func Conform(t *testing.T, site Site) {
 	})
 
 	t.Run("C46 an internal image by the proxy is the wrong route", func(t *testing.T) {
-		evidence := prove(t, site.Under(t, Environment(site.Proxy(), "")), v1alpha1.CanaryInternal)
+		evidence := prove(t, site.Under(t, Environment(site.ProxyURL(), "")), v1alpha1.CanaryInternal)
 		if evidence.Verdict != v1alpha1.VerdictWrongRoute || evidence.Route != v1alpha1.RouteProxy || evidence.ExpectedRoute != v1alpha1.RouteDirect {
 			t.Errorf("evidence is %+v, want WrongRoute by the proxy", evidence)
 		}
@@ -126,14 +126,14 @@ func Conform(t *testing.T, site Site) {
 	t.Run("C47 an external image by the direct way is the wrong route", func(t *testing.T) {
 		site.OpenDirect(t)
 		noProxy := site.NoProxy(site.Internal()) + "," + site.NoProxy(site.External())
-		evidence := prove(t, site.Under(t, Environment(site.Proxy(), noProxy)), v1alpha1.CanaryExternal)
+		evidence := prove(t, site.Under(t, Environment(site.ProxyURL(), noProxy)), v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictWrongRoute || evidence.Route != v1alpha1.RouteDirect || evidence.ExpectedRoute != v1alpha1.RouteProxy {
 			t.Errorf("evidence is %+v, want WrongRoute by the direct way", evidence)
 		}
 	})
 
 	t.Run("C48 a dead proxy fails the proof and is named", func(t *testing.T) {
-		evidence := prove(t, site.Under(t, Environment(site.DeadProxy(), site.NoProxy(site.Internal()))), v1alpha1.CanaryExternal)
+		evidence := prove(t, site.Under(t, Environment(site.DeadProxyURL(), site.NoProxy(site.Internal()))), v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictFailed || !strings.Contains(evidence.Message, "connecting to the proxy failed") {
 			t.Errorf("evidence is %+v, want Failed at the proxy's connection", evidence)
 		}
