@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { canarytest.Main(m) }
 
 // office is a site on loopback whose daemon is a process of its own.
 type office struct {
+	canarytest.CRIImages
 	names              *canarytest.Names
 	ca                 *canarytest.CA
 	internal, external *canarytest.Registry
@@ -155,14 +156,14 @@ func TestC45_WhatCannotBeMadeFreshIsNotVerified(t *testing.T) {
 			o.daemon = tt.daemon
 			request := o.Under(t, canarytest.Environment(o.ProxyURL(), o.internal.Host))
 			if tt.kept {
-				canarytest.Keep(t, request.Runtime.Socket, o.External())
+				o.Keep(t, request.Runtime.Socket, o.External())
 			}
 			request.Role, request.Image = v1alpha1.CanaryExternal, o.External()
 			evidence := canary.Prove(t.Context(), request)
 			if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, tt.says) {
 				t.Errorf("evidence is %+v, want Inconclusive, saying %q", evidence, tt.says)
 			}
-			if kept := canarytest.Has(t, request.Runtime.Socket, o.External()); kept != tt.kept {
+			if kept := o.Has(t, request.Runtime.Socket, o.External()); kept != tt.kept {
 				t.Errorf("the image is there afterwards: %v, want %v", kept, tt.kept)
 			}
 		})

@@ -27,6 +27,11 @@ type Site interface {
 	// its name, and Alias gives the same image a second one.
 	Sibling(t *testing.T, image string) string
 	Alias(t *testing.T, image string) string
+	// Keep pulls an image through the runtime's socket and leaves it there, Has says whether it is
+	// there, and Drop removes it.
+	Keep(t *testing.T, socket, image string)
+	Has(t *testing.T, socket, image string) bool
+	Drop(t *testing.T, socket, image string)
 	// OpenDirect makes the external registry reachable without the proxy, until the test ends.
 	OpenDirect(t *testing.T)
 }
@@ -55,7 +60,7 @@ func Conform(t *testing.T, site Site) {
 			request.Image = site.External()
 		}
 		evidence := canary.Prove(t.Context(), request)
-		if Has(t, request.Runtime.Socket, request.Image) && evidence.Verdict == v1alpha1.VerdictVerified {
+		if site.Has(t, request.Runtime.Socket, request.Image) && evidence.Verdict == v1alpha1.VerdictVerified {
 			t.Errorf("image %q is still there after a proof", request.Image)
 		}
 		return evidence
@@ -79,20 +84,20 @@ func Conform(t *testing.T, site Site) {
 
 	t.Run("C45 an image that is there is fetched anew", func(t *testing.T) {
 		request := site.Under(t, good())
-		Keep(t, request.Runtime.Socket, site.External())
+		site.Keep(t, request.Runtime.Socket, site.External())
 		verified(t, prove(t, request, v1alpha1.CanaryExternal), v1alpha1.RouteProxy)
 	})
 
 	t.Run("C45 layers that another image holds prove nothing", func(t *testing.T) {
 		request := site.Under(t, good())
 		sibling := site.Sibling(t, site.External())
-		Keep(t, request.Runtime.Socket, sibling)
-		t.Cleanup(func() { Drop(t, request.Runtime.Socket, sibling) })
+		site.Keep(t, request.Runtime.Socket, sibling)
+		t.Cleanup(func() { site.Drop(t, request.Runtime.Socket, sibling) })
 		evidence := prove(t, request, v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, "holds the same bytes") {
 			t.Errorf("evidence is %+v, want Inconclusive for shared layers", evidence)
 		}
-		if !Has(t, request.Runtime.Socket, sibling) {
+		if !site.Has(t, request.Runtime.Socket, sibling) {
 			t.Error("the proof took the other image away")
 		}
 	})
@@ -101,14 +106,14 @@ func Conform(t *testing.T, site Site) {
 		request := site.Under(t, good())
 		alias := site.Alias(t, site.External())
 		for _, image := range []string{alias, site.External()} {
-			Keep(t, request.Runtime.Socket, image)
+			site.Keep(t, request.Runtime.Socket, image)
 		}
-		t.Cleanup(func() { Drop(t, request.Runtime.Socket, alias) })
+		t.Cleanup(func() { site.Drop(t, request.Runtime.Socket, alias) })
 		evidence := prove(t, request, v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, "other names") {
 			t.Errorf("evidence is %+v, want Inconclusive for the other name", evidence)
 		}
-		if !Has(t, request.Runtime.Socket, alias) {
+		if !site.Has(t, request.Runtime.Socket, alias) {
 			t.Error("the proof took the other name away")
 		}
 	})
