@@ -138,9 +138,17 @@ func resolve(ctx context.Context, resolver Resolver, endpoints []endpoint) []wit
 		}
 		for _, addr := range addrs {
 			remote := witness.Remote{Addr: netip.AddrPortFrom(addr.Unmap(), uint16(port)), Route: e.route, Name: e.host}
-			if !slices.Contains(remotes, remote) {
-				remotes = append(remotes, remote)
-			}
+			remotes = merge(remotes, []witness.Remote{remote})
+		}
+	}
+	return remotes
+}
+
+// merge returns the remotes of both, each once.
+func merge(remotes, more []witness.Remote) []witness.Remote {
+	for _, remote := range more {
+		if !slices.Contains(remotes, remote) {
+			remotes = append(remotes, remote)
 		}
 	}
 	return remotes

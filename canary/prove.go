@@ -81,7 +81,7 @@ func prove(ctx context.Context, p puller, request Request, evidence v1alpha1.Can
 	sockets, watchErr := seen.pull(ctx, p, request)
 	tidyErr := clearImage(context.WithoutCancel(ctx), p)
 	// Names may have moved to other addresses meanwhile.
-	remotes = append(remotes, resolve(ctx, request.Resolver, expected.endpoints)...)
+	remotes = merge(remotes, resolve(ctx, request.Resolver, expected.endpoints))
 	judge := func() {
 		if seen.finding = witness.Judge(sockets, witness.Expected{Size: seen.arrival.Size, Remotes: remotes}); watchErr != nil {
 			seen.finding = witness.Finding{Route: v1alpha1.RouteUnknown, Why: watchErr.Error()}
@@ -94,7 +94,7 @@ func prove(ctx context.Context, p puller, request Request, evidence v1alpha1.Can
 			Roots: request.Roots, Hosts: expected.hosts, Resolver: request.Resolver,
 		})
 		seen.walk = &report
-		remotes = append(remotes, resolve(ctx, request.Resolver, sentTo(report))...)
+		remotes = merge(remotes, resolve(ctx, request.Resolver, sentTo(report)))
 		judge()
 	}
 	evidence = concluded(evidence, seen)

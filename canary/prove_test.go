@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { canarytest.Main(m) }
 
 // office is a site on loopback whose daemon is a process of its own.
 type office struct {
+	canarytest.CRIImages
 	names              *canarytest.Names
 	ca                 *canarytest.CA
 	internal, external *canarytest.Registry
@@ -58,10 +59,10 @@ func (o *office) Under(t *testing.T, environment proxyenv.Environment) canary.Re
 	}
 }
 
-func (o *office) Proxy() string {
+func (o *office) ProxyURL() string {
 	return fmt.Sprintf("http://svc:pl%%40nted%%3As3cret%%2540@proxy.site.test:%d", o.proxy.Addr.Port())
 }
-func (o *office) DeadProxy() string {
+func (o *office) DeadProxyURL() string {
 	return fmt.Sprintf("http://svc:pl%%40nted%%3As3cret%%2540@proxy.site.test:%d", o.dead)
 }
 func (o *office) Internal() string { return o.internal.Host + "/proxyward/canary:1" }
@@ -107,7 +108,7 @@ func TestProveConforms(t *testing.T) {
 
 func (o *office) prove(t *testing.T, image string, role v1alpha1.CanaryRole) v1alpha1.CanaryEvidence {
 	t.Helper()
-	request := o.Under(t, canarytest.Environment(o.Proxy(), o.internal.Host))
+	request := o.Under(t, canarytest.Environment(o.ProxyURL(), o.internal.Host))
 	request.Role, request.Image = role, image
 	return canary.Prove(t.Context(), request)
 }
@@ -119,7 +120,7 @@ func TestProveBySocketCountersAlone(t *testing.T) {
 		t.Errorf("evidence is %+v, want Verified by socket counters", evidence)
 	}
 	// Without the process nobody can tell, and that is said.
-	request := o.Under(t, canarytest.Environment(o.Proxy(), o.internal.Host))
+	request := o.Under(t, canarytest.Environment(o.ProxyURL(), o.internal.Host))
 	request.Role, request.Image, request.MainPID = v1alpha1.CanaryExternal, o.External(), 0
 	evidence = canary.Prove(t.Context(), request)
 	if evidence.Verdict != v1alpha1.VerdictInconclusive || evidence.BytesJudgedBy != "unknown" || evidence.Route != v1alpha1.RouteUnknown {
@@ -153,16 +154,16 @@ func TestC45_WhatCannotBeMadeFreshIsNotVerified(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o.daemon = tt.daemon
-			request := o.Under(t, canarytest.Environment(o.Proxy(), o.internal.Host))
+			request := o.Under(t, canarytest.Environment(o.ProxyURL(), o.internal.Host))
 			if tt.kept {
-				canarytest.Keep(t, request.Runtime.Socket, o.External())
+				o.Keep(t, request.Runtime.Socket, o.External())
 			}
 			request.Role, request.Image = v1alpha1.CanaryExternal, o.External()
 			evidence := canary.Prove(t.Context(), request)
 			if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, tt.says) {
 				t.Errorf("evidence is %+v, want Inconclusive, saying %q", evidence, tt.says)
 			}
-			if kept := canarytest.Has(t, request.Runtime.Socket, o.External()); kept != tt.kept {
+			if kept := o.Has(t, request.Runtime.Socket, o.External()); kept != tt.kept {
 				t.Errorf("the image is there afterwards: %v, want %v", kept, tt.kept)
 			}
 		})
@@ -207,7 +208,7 @@ func TestRedirectedLayersAreRecognised(t *testing.T) {
 			if tt.direct {
 				noProxy += "," + blobs.Host
 			}
-			request := o.Under(t, canarytest.Environment(o.Proxy(), noProxy))
+			request := o.Under(t, canarytest.Environment(o.ProxyURL(), noProxy))
 			request.Role, request.Image = v1alpha1.CanaryInternal, o.Internal()
 			evidence := canary.Prove(t.Context(), request)
 			if evidence.Verdict != tt.verdict {
@@ -222,7 +223,7 @@ func TestRedirectedLayersAreRecognised(t *testing.T) {
 
 func TestProveEndsAStuckPull(t *testing.T) {
 	o := newOffice(t, canarytest.DaemonConfig{Stuck: true})
-	request := o.Under(t, canarytest.Environment(o.Proxy(), o.internal.Host))
+	request := o.Under(t, canarytest.Environment(o.ProxyURL(), o.internal.Host))
 	request.Role, request.Image, request.Timeout = v1alpha1.CanaryExternal, o.External(), 300*time.Millisecond
 	evidence := canary.Prove(t.Context(), request)
 	if evidence.Verdict != v1alpha1.VerdictFailed || !strings.Contains(evidence.Message, "no end after 300ms") {

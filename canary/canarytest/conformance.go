@@ -14,10 +14,10 @@ type Site interface {
 	// Under has the daemon run with an environment and returns a request that is complete but for
 	// role and image. The daemon's images may be lost by that.
 	Under(t *testing.T, environment proxyenv.Environment) canary.Request
-	// Proxy is the URL of a proxy that serves both registries, and DeadProxy of one at which
-	// nothing listens.
-	Proxy() string
-	DeadProxy() string
+	// ProxyURL is a proxy that serves both registries, and DeadProxyURL one at which nothing
+	// listens.
+	ProxyURL() string
+	DeadProxyURL() string
 	// Internal and External are canary images of at least canary.DefaultImageSize bytes each.
 	Internal() string
 	External() string
@@ -27,6 +27,11 @@ type Site interface {
 	// its name, and Alias gives the same image a second one.
 	Sibling(t *testing.T, image string) string
 	Alias(t *testing.T, image string) string
+	// Keep pulls an image through the runtime's socket and leaves it there, Has says whether it is
+	// there, and Drop removes it.
+	Keep(t *testing.T, socket, image string)
+	Has(t *testing.T, socket, image string) bool
+	Drop(t *testing.T, socket, image string)
 	// OpenDirect makes the external registry reachable without the proxy, until the test ends.
 	OpenDirect(t *testing.T)
 }
@@ -47,7 +52,7 @@ func Environment(proxy, noProxy string) proxyenv.Environment {
 
 // Conform runs the suite: what every runtime's canaries must show.
 func Conform(t *testing.T, site Site) {
-	good := func() proxyenv.Environment { return Environment(site.Proxy(), site.NoProxy(site.Internal())) }
+	good := func() proxyenv.Environment { return Environment(site.ProxyURL(), site.NoProxy(site.Internal())) }
 	prove := func(t *testing.T, request canary.Request, role v1alpha1.CanaryRole) v1alpha1.CanaryEvidence {
 		t.Helper()
 		request.Role, request.Image = role, site.Internal()
@@ -55,7 +60,7 @@ func Conform(t *testing.T, site Site) {
 			request.Image = site.External()
 		}
 		evidence := canary.Prove(t.Context(), request)
-		if Has(t, request.Runtime.Socket, request.Image) && evidence.Verdict == v1alpha1.VerdictVerified {
+		if site.Has(t, request.Runtime.Socket, request.Image) && evidence.Verdict == v1alpha1.VerdictVerified {
 			t.Errorf("image %q is still there after a proof", request.Image)
 		}
 		return evidence
@@ -79,20 +84,20 @@ func Conform(t *testing.T, site Site) {
 
 	t.Run("C45 an image that is there is fetched anew", func(t *testing.T) {
 		request := site.Under(t, good())
-		Keep(t, request.Runtime.Socket, site.External())
+		site.Keep(t, request.Runtime.Socket, site.External())
 		verified(t, prove(t, request, v1alpha1.CanaryExternal), v1alpha1.RouteProxy)
 	})
 
 	t.Run("C45 layers that another image holds prove nothing", func(t *testing.T) {
 		request := site.Under(t, good())
 		sibling := site.Sibling(t, site.External())
-		Keep(t, request.Runtime.Socket, sibling)
-		t.Cleanup(func() { Drop(t, request.Runtime.Socket, sibling) })
+		site.Keep(t, request.Runtime.Socket, sibling)
+		t.Cleanup(func() { site.Drop(t, request.Runtime.Socket, sibling) })
 		evidence := prove(t, request, v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, "holds the same bytes") {
 			t.Errorf("evidence is %+v, want Inconclusive for shared layers", evidence)
 		}
-		if !Has(t, request.Runtime.Socket, sibling) {
+		if !site.Has(t, request.Runtime.Socket, sibling) {
 			t.Error("the proof took the other image away")
 		}
 	})
@@ -101,20 +106,20 @@ func Conform(t *testing.T, site Site) {
 		request := site.Under(t, good())
 		alias := site.Alias(t, site.External())
 		for _, image := range []string{alias, site.External()} {
-			Keep(t, request.Runtime.Socket, image)
+			site.Keep(t, request.Runtime.Socket, image)
 		}
-		t.Cleanup(func() { Drop(t, request.Runtime.Socket, alias) })
+		t.Cleanup(func() { site.Drop(t, request.Runtime.Socket, alias) })
 		evidence := prove(t, request, v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(evidence.Message, "other names") {
 			t.Errorf("evidence is %+v, want Inconclusive for the other name", evidence)
 		}
-		if !Has(t, request.Runtime.Socket, alias) {
+		if !site.Has(t, request.Runtime.Socket, alias) {
 			t.Error("the proof took the other name away")
 		}
 	})
 
 	t.Run("C46 an internal image by the proxy is the wrong route", func(t *testing.T) {
-		evidence := prove(t, site.Under(t, Environment(site.Proxy(), "")), v1alpha1.CanaryInternal)
+		evidence := prove(t, site.Under(t, Environment(site.ProxyURL(), "")), v1alpha1.CanaryInternal)
 		if evidence.Verdict != v1alpha1.VerdictWrongRoute || evidence.Route != v1alpha1.RouteProxy || evidence.ExpectedRoute != v1alpha1.RouteDirect {
 			t.Errorf("evidence is %+v, want WrongRoute by the proxy", evidence)
 		}
@@ -126,14 +131,14 @@ func Conform(t *testing.T, site Site) {
 	t.Run("C47 an external image by the direct way is the wrong route", func(t *testing.T) {
 		site.OpenDirect(t)
 		noProxy := site.NoProxy(site.Internal()) + "," + site.NoProxy(site.External())
-		evidence := prove(t, site.Under(t, Environment(site.Proxy(), noProxy)), v1alpha1.CanaryExternal)
+		evidence := prove(t, site.Under(t, Environment(site.ProxyURL(), noProxy)), v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictWrongRoute || evidence.Route != v1alpha1.RouteDirect || evidence.ExpectedRoute != v1alpha1.RouteProxy {
 			t.Errorf("evidence is %+v, want WrongRoute by the direct way", evidence)
 		}
 	})
 
 	t.Run("C48 a dead proxy fails the proof and is named", func(t *testing.T) {
-		evidence := prove(t, site.Under(t, Environment(site.DeadProxy(), site.NoProxy(site.Internal()))), v1alpha1.CanaryExternal)
+		evidence := prove(t, site.Under(t, Environment(site.DeadProxyURL(), site.NoProxy(site.Internal()))), v1alpha1.CanaryExternal)
 		if evidence.Verdict != v1alpha1.VerdictFailed || !strings.Contains(evidence.Message, "connecting to the proxy failed") {
 			t.Errorf("evidence is %+v, want Failed at the proxy's connection", evidence)
 		}

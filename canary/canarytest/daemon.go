@@ -1,7 +1,6 @@
 package canarytest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -121,35 +120,4 @@ func serve(encoded string) error {
 		snapshotsapi.RegisterSnapshotsServer(server, snapshotsService{runtime: d})
 	}
 	return server.Serve(listener)
-}
-
-// Keep pulls an image through a CRI socket and leaves it there, as the kubelet does for a pod.
-func Keep(t testing.TB, socket, image string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	service := imageClient(t, socket)
-	if _, err := service.PullImage(ctx, &criapi.PullImageRequest{Image: &criapi.ImageSpec{Image: image}}); err != nil {
-		t.Fatalf("pulling %q to keep it: %v", image, err)
-	}
-}
-
-// Has says whether the runtime at a CRI socket has an image.
-func Has(t testing.TB, socket, image string) bool {
-	t.Helper()
-	answer, err := imageClient(t, socket).ImageStatus(t.Context(), &criapi.ImageStatusRequest{Image: &criapi.ImageSpec{Image: image}})
-	if err != nil {
-		t.Fatalf("asking for %q: %v", image, err)
-	}
-	return answer.GetImage() != nil
-}
-
-// Drop removes an image through a CRI socket.
-func Drop(t testing.TB, socket, image string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // it serves cleanups too
-	defer cancel()
-	if _, err := imageClient(t, socket).RemoveImage(ctx, &criapi.RemoveImageRequest{Image: &criapi.ImageSpec{Image: image}}); err != nil {
-		t.Fatalf("removing %q: %v", image, err)
-	}
 }

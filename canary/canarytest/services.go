@@ -2,16 +2,13 @@ package canarytest
 
 import (
 	"context"
-	"testing"
 
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	imagesapi "github.com/containerd/containerd/api/services/images/v1"
 	namespacesapi "github.com/containerd/containerd/api/services/namespaces/v1"
 	snapshotsapi "github.com/containerd/containerd/api/services/snapshots/v1"
 	"github.com/containerd/containerd/api/types"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -173,14 +170,4 @@ func (s snapshotsService) Stat(_ context.Context, req *snapshotsapi.StatSnapshot
 		return nil, status.Errorf(codes.NotFound, "no snapshot %s", req.GetKey())
 	}
 	return &snapshotsapi.StatSnapshotResponse{Info: &snapshotsapi.Info{Name: req.GetKey(), CreatedAt: timestamppb.New(made)}}, nil
-}
-
-func imageClient(t testing.TB, socket string) criapi.ImageServiceClient {
-	t.Helper()
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatalf("opening %q: %v", socket, err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return criapi.NewImageServiceClient(conn)
 }
