@@ -4,5 +4,10 @@ package runtimes
 func All() []Adapter {
 	return []Adapter{
 		containerd{},
+		crio{},
+		docker{},
+		kubelet{},
+		k3s(),
+		rke2(),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/proxyward/proxyward/api/v1alpha1"
 )
 
 // hostsFile is what matters here of a hosts.toml of containerd (docs/hosts.md there).
@@ -148,16 +150,8 @@ func hostURL(written string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the host %q is not scheme://host[:port]; write it so", maskUserinfo(written))
+		return "", fmt.Errorf("the host %q is not scheme://host[:port]; write it so", v1alpha1.MaskURL(written))
 	}
 	p := strings.TrimSuffix(strings.TrimSuffix(path.Clean("/"+u.Path), "/v2"), "/")
 	return u.Scheme + "://" + u.Host + p, nil
-}
-
-// maskUserinfo hides whatever may be credentials in text that did not parse.
-func maskUserinfo(text string) string {
-	if i := strings.LastIndexByte(text, '@'); i >= 0 {
-		return "***" + text[i:]
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/proxyward/proxyward/internal/unitfile"
@@ -47,22 +48,50 @@ func expandBraces(word string, env unitfile.Environment) string {
 // flag returns the value of the last of the words that sets a flag: "--name value" or
 // "--name=value", with one dash or two.
 func flag(words []string, names ...string) (value string, found bool) {
+	all := flags(words, names...)
+	if len(all) == 0 {
+		return "", false
+	}
+	return all[len(all)-1], true
+}
+
+// flags returns all values of a flag that may be given more than once.
+func flags(words []string, names ...string) []string {
+	var values []string
 	for i, w := range words {
-		if !strings.HasPrefix(w, "-") {
-			continue
-		}
-		name, v, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
-		for _, n := range names {
-			if name != n {
-				continue
-			}
-			switch {
-			case joined:
-				value, found = v, true
-			case i+1 < len(words):
-				value, found = words[i+1], true
-			}
+		name, value, joined := flagName(w)
+		switch {
+		case !slices.Contains(names, name):
+		case joined:
+			values = append(values, value)
+		case i+1 < len(words):
+			values = append(values, words[i+1])
 		}
 	}
-	return value, found
+	return values
+}
+
+// boolFlag returns a flag that takes no word of its own: "--name" or "--name=false".
+func boolFlag(words []string, name string) (on, found bool) {
+	for _, w := range words {
+		if n, value, joined := flagName(w); n == name {
+			on, found = !joined || value == "true" || value == "1", true
+		}
+	}
+	return on, found
+}
+
+func hasFlag(words []string, names ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		name, _, _ := flagName(w)
+		return slices.Contains(names, name)
+	})
+}
+
+// flagName takes a word apart that is a flag; of another word the name is empty.
+func flagName(word string) (name, value string, joined bool) {
+	if !strings.HasPrefix(word, "-") {
+		return "", "", false
+	}
+	return strings.Cut(strings.TrimLeft(word, "-"), "=")
 }

@@ -40,6 +40,15 @@ func tree(t *testing.T, files map[string]string) runtimes.HostFS {
 	return root
 }
 
+func openTestdata(t *testing.T, dir string) runtimes.HostFS {
+	t.Helper()
+	root, err := hostfs.Open(filepath.Join("testdata", "hosts", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
 // one finds the one daemon of a target on a host.
 func one(t *testing.T, host runtimes.HostFS, target v1alpha1.Target) runtimes.Runtime {
 	t.Helper()

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -67,7 +68,11 @@ func detect(host HostFS, a Adapter) ([]Found, error) {
 		if u.Masked {
 			f.Refused = fmt.Sprintf("%s is masked by %s, so systemd never starts it; unmask it (systemctl unmask %s) or leave %s out of the targets", u.Name, u.Fragment, u.Name, a.Target())
 		} else if f.Runtime, err = a.Inspect(host, u.Name); err != nil {
-			return nil, err
+			var refused *RefusedError
+			if !errors.As(err, &refused) {
+				return nil, err
+			}
+			f.Refused = refused.Unit + ": " + refused.Why
 		}
 		out = append(out, f)
 	}

@@ -31,7 +31,11 @@ func ExpectedHops(r Runtime, image string) ([]Hop, error) {
 		return nil, err
 	}
 	own := registryURL(registry)
-	list, found := listFor(r.Hosts, registry, repository)
+	kind := ByTag
+	if strings.Contains(image, "@") {
+		kind = ByDigest
+	}
+	list, found := listFor(r.Hosts, registry+"/"+repository, kind)
 	if !found {
 		return []Hop{{URL: own, Resolves: true, Pulls: true}}, nil
 	}
@@ -63,14 +67,26 @@ func ExpectedHops(r Runtime, image string) ([]Hop, error) {
 	return hops, nil
 }
 
-// listFor returns the list of a registry: the longest that names it or a prefix of the repository
-// in it (CRI-O's lists may), else the one for all others.
-func listFor(lists []RegistryHosts, registry, repository string) (best RegistryHosts, found bool) {
-	name := registry + "/" + repository
+// listFor returns the list of an image: the longest that names its registry or a prefix of its
+// repository, then one for *.domain, then the one for all others.
+func listFor(lists []RegistryHosts, name string, kind ReferenceKind) (best RegistryHosts, found bool) {
+	registry, _, _ := strings.Cut(name, "/")
+	rank := -1
 	for _, l := range lists {
-		matches := l.Registry == registry || l.Registry == name || strings.HasPrefix(name, l.Registry+"/") || matchesWildcard(l.Registry, registry)
-		if matches && (!found || best.Registry == "*" || len(l.Registry) > len(best.Registry)) || l.Registry == "*" && !found {
-			best, found = l, true
+		if l.References != AnyReference && l.References != kind {
+			continue
+		}
+		r := -1
+		switch {
+		case l.Registry == "*":
+			r = 0
+		case matchesWildcard(l.Registry, registry):
+			r = len(l.Registry)
+		case l.Registry == name || strings.HasPrefix(name, l.Registry+"/"):
+			r = 1000 + len(l.Registry) // a name of 1,000 characters is none
+		}
+		if r > rank {
+			best, rank, found = l, r, true
 		}
 	}
 	return best, found
