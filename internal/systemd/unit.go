@@ -79,6 +79,8 @@ type Unit struct {
 	// StartLimitBurst starts are allowed within StartLimitInterval; 0 is no limit.
 	StartLimitBurst    uint32
 	StartLimitInterval time.Duration
+	// StartTimeout and StopTimeout are what systemd allows; the longest duration is no limit.
+	StartTimeout, StopTimeout time.Duration
 	// PropagatesRestart are the units that are restarted or stopped with this one: those that name
 	// it in BindsTo=, Requires= or PartOf=.
 	PropagatesRestart []string
@@ -145,6 +147,8 @@ func parseUnit(name string, general, service properties) Unit {
 		StartLimitBurst:  property[uint32](general, "StartLimitBurst"),
 
 		StartLimitInterval: duration(property[uint64](general, "StartLimitIntervalUSec")),
+		StartTimeout:       duration(property[uint64](service, "TimeoutStartUSec")),
+		StopTimeout:        duration(property[uint64](service, "TimeoutStopUSec")),
 
 		EnvironmentFiles: environmentFiles(property[[][]any](service, "EnvironmentFiles")),
 		Environment:      NewEnvironment(property[[]string](service, "Environment")),
