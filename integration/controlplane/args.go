@@ -1,8 +1,6 @@
 package controlplane
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // The arguments below are the ones whose defaults do not suit: everything
 // listens on the loopback device but the API server, and writes into Dir only.
@@ -24,7 +22,13 @@ func (c *ControlPlane) etcdArgs() []string {
 }
 
 func (c *ControlPlane) apiServerArgs() []string {
+	// The API server refuses to publish a loopback address as its endpoint.
+	reconciler := "lease"
+	if c.cfg.Address.IsLoopback() {
+		reconciler = "none"
+	}
 	return []string{
+		"--endpoint-reconciler-type=" + reconciler,
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.ports.etcdClient),
 		"--bind-address=" + c.cfg.Address.String(),
 		"--advertise-address=" + c.cfg.Address.String(),
@@ -37,7 +41,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--kubelet-client-key=" + c.path("kubelet-client.key"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + c.path("tokens.key"),
+		"--service-account-key-file=" + c.path("tokens.crt"),
 		"--service-account-signing-key-file=" + c.path("tokens.key"),
 		"--service-cluster-ip-range=" + c.cfg.ServiceCIDR.String(),
 		"--authorization-mode=Node,RBAC",

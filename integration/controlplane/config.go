@@ -33,6 +33,10 @@ type Config struct {
 	// Controllers adds kube-controller-manager and kube-scheduler, which
 	// nodes, DaemonSets and ServiceAccount objects need.
 	Controllers bool
+	// Detach lets the programs outlive the calling process; without it the
+	// kernel kills them when that ends. Whoever sets it ends them otherwise,
+	// by emptying the network namespace for instance.
+	Detach bool
 	// Progress receives a line for each step. Default: nowhere.
 	Progress io.Writer
 }

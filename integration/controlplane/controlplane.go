@@ -23,8 +23,8 @@ var auditPolicy []byte
 // about 3 s on an idle machine with two cores.
 const readyIn = 90 * time.Second
 
-// ControlPlane is a running control plane. Its programs end with [Stop], or
-// with the program that started them.
+// ControlPlane is a running control plane. Its programs end with
+// [ControlPlane.Stop] and, unless detached, with the program that started them.
 type ControlPlane struct {
 	cfg   Config
 	ports ports
@@ -75,7 +75,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	}
 	begin := time.Now()
 	for _, s := range steps {
-		p, err := startProcess(s.name, c.cfg.Dir, command(c.cfg.NetNS, filepath.Join(c.cfg.Binaries, s.name), s.args...))
+		p, err := startProcess(s.name, c.cfg.Dir, c.cfg.Detach, command(c.cfg.NetNS, filepath.Join(c.cfg.Binaries, s.name), s.args...))
 		if err != nil {
 			return err
 		}
@@ -166,8 +166,7 @@ func (c *ControlPlane) prepare() error {
 	if err != nil {
 		return err
 	}
-	// Whoever signs ServiceAccount tokens only needs a key; its certificate
-	// goes unused.
+	// ServiceAccount tokens are checked by the public key in the certificate.
 	tokens, err := c.ca.client("service-accounts")
 	if err != nil {
 		return err

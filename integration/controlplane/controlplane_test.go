@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,4 +248,50 @@ func eventually(t *testing.T, what string, ask func() (string, bool)) {
 		}
 	}
 	t.Fatalf("%s did not come within a minute; it is %q", what, got)
+}
+
+// TestProcessesDieWithTheirStarter starts one process of each kind from a
+// program that then kills itself: the detached one alone lives on.
+func TestProcessesDieWithTheirStarter(t *testing.T) {
+	const variable = "CONTROLPLANE_TEST_STARTER_DIR"
+	if dir := os.Getenv(variable); dir != "" {
+		for _, detach := range []bool{false, true} {
+			p, err := startProcess(strconv.FormatBool(detach), dir, detach, command("", "sleep", "60"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, p.name), []byte(strconv.Itoa(p.proc.Pid)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		select {} // the signal is on its way
+	}
+	dir := t.TempDir()
+	starter := exec.Command(os.Args[0], "-test.run=^TestProcessesDieWithTheirStarter$")
+	starter.Env = append(os.Environ(), variable+"="+dir)
+	if out, err := starter.CombinedOutput(); starter.ProcessState.Exited() {
+		t.Fatalf("the starter ended by itself: %v: %s", err, out)
+	}
+	pid := func(name string) int {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(string(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	tied, detached := pid("false"), pid("true")
+	eventually(t, "the end of the process that was not detached", func() (string, bool) {
+		err := syscall.Kill(tied, 0)
+		return fmt.Sprint(err), errors.Is(err, syscall.ESRCH)
+	})
+	if err := syscall.Kill(detached, syscall.SIGKILL); err != nil {
+		t.Errorf("ending the detached process: %v; want that it outlived its starter", err)
+	}
 }

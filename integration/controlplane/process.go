@@ -19,8 +19,9 @@ const (
 	killGrace = 5 * time.Second
 )
 
-// process is a program that was started here. It cannot outlive the program
-// that started it: the kernel kills it then, however that one ended.
+// process is a program that was started here. Unless it is detached it cannot
+// outlive the program that started it: the kernel kills it then, however that
+// one ended.
 type process struct {
 	name string
 	log  string
@@ -43,7 +44,7 @@ func command(netns, path string, args ...string) *exec.Cmd {
 }
 
 // startProcess starts cmd with its output in dir/name.log.
-func startProcess(name, dir string, cmd *exec.Cmd) (*process, error) {
+func startProcess(name, dir string, detach bool, cmd *exec.Cmd) (*process, error) {
 	path := filepath.Join(dir, name+".log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -53,7 +54,10 @@ func startProcess(name, dir string, cmd *exec.Cmd) (*process, error) {
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, dir
 	// A session of its own keeps a ^C on the terminal from reaching it before
 	// we stop things in their order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if !detach {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 	p := &process{name: name, log: path, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
