@@ -29,7 +29,15 @@ type ControlPlane struct {
 	cfg   Config
 	ports ports
 	ca    *authority
-	procs []*process // in the order of their start
+	parts []*part // in the order of their start
+}
+
+// part is one program of the control plane.
+type part struct {
+	name  string
+	args  []string
+	ready func(context.Context) error // nil where the next part waits for it
+	proc  *process                    // nil while it does not run
 }
 
 // Start starts the parts one after the other, each once the one before it
@@ -41,54 +49,75 @@ func Start(ctx context.Context, cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	c := &ControlPlane{cfg: cfg}
-	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
+	if c.ports, err = cfg.choosePorts(); err != nil {
+		return nil, err
+	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	c.parts = []*part{
+		{name: "etcd", args: c.etcdArgs()},
+		{name: APIServer, args: c.apiServerArgs(), ready: c.apiServerReady},
+	}
+	if cfg.Controllers {
+		c.parts = append(c.parts,
+			&part{name: "kube-controller-manager", args: c.controllerManagerArgs(), ready: c.controllersReady},
+			&part{name: "kube-scheduler", args: c.schedulerArgs(), ready: c.schedulerReady})
+	}
+	begin := time.Now()
+	for _, p := range c.parts {
+		if err := c.run(ctx, p); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+		fmt.Fprintf(cfg.Progress, "control plane %s: %s runs\n", elapsed(begin), p.name)
 	}
 	return c, nil
 }
 
-func (c *ControlPlane) start(ctx context.Context) error {
-	var err error
-	if c.ports, err = c.cfg.choosePorts(); err != nil {
+// APIServer names the API server to [ControlPlane.Halt] and
+// [ControlPlane.Resume].
+const APIServer = "kube-apiserver"
+
+// Halt ends one part and leaves the others running, as an outage would.
+func (c *ControlPlane) Halt(name string) error {
+	p, err := c.part(name)
+	if err != nil || p.proc == nil {
 		return err
 	}
-	if err := c.prepare(); err != nil {
+	err = p.proc.stop()
+	p.proc = nil
+	return err
+}
+
+// Resume starts a part that was halted, on the data it had, and waits until it
+// answers. It does nothing where the part runs.
+func (c *ControlPlane) Resume(ctx context.Context, name string) error {
+	p, err := c.part(name)
+	if err != nil || p.proc != nil {
 		return err
 	}
-	steps := []struct {
-		name  string
-		args  []string
-		ready func(context.Context) error
-	}{
-		{"etcd", c.etcdArgs(), nil}, // the API server is not ready before it is
-		{"kube-apiserver", c.apiServerArgs(), c.apiServerReady},
-	}
-	if c.cfg.Controllers {
-		steps = append(steps, []struct {
-			name  string
-			args  []string
-			ready func(context.Context) error
-		}{
-			{"kube-controller-manager", c.controllerManagerArgs(), c.controllersReady},
-			{"kube-scheduler", c.schedulerArgs(), c.schedulerReady},
-		}...)
-	}
-	begin := time.Now()
-	for _, s := range steps {
-		p, err := startProcess(s.name, c.cfg.Dir, c.cfg.Detach, command(c.cfg.NetNS, filepath.Join(c.cfg.Binaries, s.name), s.args...))
-		if err != nil {
-			return err
+	return c.run(ctx, p)
+}
+
+func (c *ControlPlane) part(name string) (*part, error) {
+	for _, p := range c.parts {
+		if p.name == name {
+			return p, nil
 		}
-		c.procs = append(c.procs, p)
-		if s.ready == nil {
-			continue
-		}
-		if err := c.await(ctx, s.name, s.ready); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.cfg.Progress, "control plane %s: %s is ready\n", elapsed(begin), s.name)
 	}
-	return nil
+	return nil, fmt.Errorf("looking for part %q of the control plane: there is none of that name", name)
+}
+
+func (c *ControlPlane) run(ctx context.Context, p *part) error {
+	proc, err := startProcess(p.name, c.cfg.Dir, c.cfg.Detach, command(c.cfg.NetNS, filepath.Join(c.cfg.Binaries, p.name), p.args...))
+	if err != nil {
+		return err
+	}
+	p.proc = proc
+	if p.ready == nil {
+		return nil
+	}
+	return c.await(ctx, p)
 }
 
 // Stop ends the parts in the reverse order of their start and waits until
@@ -96,10 +125,12 @@ func (c *ControlPlane) start(ctx context.Context) error {
 // is stopped is no error.
 func (c *ControlPlane) Stop() error {
 	var errs []error
-	for i := len(c.procs) - 1; i >= 0; i-- {
-		errs = append(errs, c.procs[i].stop())
+	for i := len(c.parts) - 1; i >= 0; i-- {
+		if p := c.parts[i]; p.proc != nil {
+			errs = append(errs, p.proc.stop())
+			p.proc = nil
+		}
 	}
-	c.procs = nil
 	return errors.Join(errs...)
 }
 
@@ -202,24 +233,27 @@ func (c *ControlPlane) ServiceAddress() netip.Addr { return c.cfg.ServiceCIDR.Ma
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.cfg.Dir, name) }
 
-// await asks ready until it says yes, and gives up when a process has ended,
+// await asks the part until it says that it is ready, and gives up when a process has ended,
 // ctx is over or too much time has passed.
-func (c *ControlPlane) await(ctx context.Context, name string, ready func(context.Context) error) error {
+func (c *ControlPlane) await(ctx context.Context, p *part) error {
 	ctx, cancel := context.WithTimeout(ctx, readyIn)
 	defer cancel()
 	for {
-		err := ready(ctx)
+		err := p.ready(ctx)
 		if err == nil {
 			return nil
 		}
-		for _, p := range c.procs {
-			if ended := p.ended(); ended != nil {
+		for _, other := range c.parts {
+			if other.proc == nil {
+				continue
+			}
+			if ended := other.proc.ended(); ended != nil {
 				return ended
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be ready: %w; it last said: %w; see %q", name, ctx.Err(), err, c.path(name+".log"))
+			return fmt.Errorf("waiting for %s to be ready: %w; it last said: %w; see %q", p.name, ctx.Err(), err, p.proc.log)
 		case <-time.After(250 * time.Millisecond):
 		}
 	}

@@ -132,9 +132,21 @@ func TestControlPlaneServesAndStops(t *testing.T) {
 		t.Errorf("the audit log has no line on the widget; it has %d bytes", len(audit))
 	}
 
+	// An outage: what was stored is there again after it.
+	if err := c.Halt(APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Kubectl(ctx, nil, "get", "widgets"); err == nil {
+		t.Error("kubectl works while the API server is halted")
+	}
+	if err := c.Resume(ctx, APIServer); err != nil {
+		t.Fatal(err)
+	}
+	kubectl("", "get", "widget", "first")
+
 	pids := make(map[string]int)
-	for _, p := range c.procs {
-		pids[p.name] = p.proc.Pid
+	for _, p := range c.parts {
+		pids[p.name] = p.proc.proc.Pid
 	}
 	if len(pids) != 4 {
 		t.Fatalf("%d programs run, want 4: %v", len(pids), pids)
