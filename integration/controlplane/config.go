@@ -25,7 +25,8 @@ type Config struct {
 	// Port is the API server's port. Default: a free one. Required with
 	// NetNS, where none can be looked for.
 	Port uint16
-	// Names are further DNS names to put into the serving certificate.
+	// Names are further names that the serving certificate holds, for clients
+	// that know Address by them.
 	Names []string
 	// ServiceCIDR and PodCIDR are the cluster's ranges; a node gets a /24 of
 	// the latter. Defaults 10.96.0.0/16 and 10.244.0.0/16.

@@ -134,7 +134,7 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Server is the API server's URL.
+// Server is the API server's URL, by address.
 func (c *ControlPlane) Server() string {
 	return "https://" + net.JoinHostPort(c.cfg.Address.String(), strconv.Itoa(int(c.ports.api)))
 }
@@ -148,13 +148,14 @@ func (c *ControlPlane) AdminKubeconfig() string { return filepath.Join(c.cfg.Dir
 // AuditLog is the path of the API server's audit log, one JSON object a line.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.cfg.Dir, "audit.log") }
 
-// Kubeconfig makes a kubeconfig for user in groups, valid for a week.
-func (c *ControlPlane) Kubeconfig(user string, groups ...string) ([]byte, error) {
+// Kubeconfig makes a kubeconfig, valid for a week, for user in groups. The
+// server is [ControlPlane.Server], or the same by one of [Config.Names].
+func (c *ControlPlane) Kubeconfig(server, user string, groups ...string) ([]byte, error) {
 	p, err := c.ca.client(user, groups...)
 	if err != nil {
 		return nil, err
 	}
-	return newKubeconfig(c.Server(), user, c.ca.pem, p)
+	return newKubeconfig(server, user, c.ca.pem, p)
 }
 
 // Kubectl runs kubectl as administrator, in the control plane's network
@@ -216,7 +217,7 @@ func (c *ControlPlane) prepare() error {
 		"controller-manager.kubeconfig": {"system:kube-controller-manager"},
 		"scheduler.kubeconfig":          {"system:kube-scheduler"},
 	} {
-		data, err := c.Kubeconfig(who[0], who[1:]...)
+		data, err := c.Kubeconfig(c.Server(), who[0], who[1:]...)
 		if err != nil {
 			return err
 		}
