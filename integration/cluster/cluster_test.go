@@ -83,6 +83,17 @@ func TestClusterRunsADaemonSet(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if !t.Failed() {
+			return
+		}
+		for _, args := range [][]string{{"describe", "pods"}, {"logs", "asker"}} {
+			out, err := c.Kubectl(ctx, nil, args...)
+			t.Logf("kubectl %q: %v\n%s", args, err, out)
+		}
+	})
 	kubectl := func(in string, args ...string) string {
 		t.Helper()
 		out, err := c.Kubectl(ctx, strings.NewReader(in), args...)
@@ -114,7 +125,7 @@ func TestClusterRunsADaemonSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubectl(strings.ReplaceAll(asker, "IMAGE", image.Ref), "create", "-f", "-")
-	kubectl("", "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=90s", "pod/asker")
+	kubectl("", "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=40s", "pod/asker")
 	if got := kubectl("", "logs", "asker"); !strings.Contains(got, controlplane.KubernetesVersion) {
 		t.Errorf("the pod that asked the API server got %q", got)
 	}

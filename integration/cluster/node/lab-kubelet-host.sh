@@ -27,6 +27,9 @@ start)
         echo "$value" >"$own/$name"
         mountpoint -q "/proc/sys/$name" || mount --bind "$own/$name" "/proc/sys/$name"
     done
+    # The bridge plugin turns forwarding on, for this network namespace alone.
+    mountpoint -q /proc/sys/net || mount --bind /proc/sys/net /proc/sys/net
+    mount -o remount,rw,bind /proc/sys/net
     # nspawn mounts the cgroup hierarchies of version 1 read-only.
     for dir in /sys/fs/cgroup /sys/fs/cgroup/*; do
         ! mountpoint -q "$dir" || mount -o remount,rw,bind "$dir"
@@ -38,6 +41,7 @@ stop)
             umount "/proc/sys/$name"
         fi
     done
+    ! mountpoint -q /proc/sys/net || umount /proc/sys/net
     rm -rf "$own"
     [ ! -L /dev/kmsg ] || rm /dev/kmsg
     ;;
