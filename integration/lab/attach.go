@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/proxyward/proxyward/integration/internal/pki"
 )
 
 // Attach finds a lab that is up, also one of another process; nil and
@@ -26,7 +28,7 @@ func Attach(name, stateDir string, progress io.Writer) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{state: s, progress: progress, nodes: map[string]*Node{}}
-	if l.pki, err = loadPKI(s.path("pki")); err != nil {
+	if l.pki, err = pki.Load(s.path("pki")); err != nil {
 		return nil, fmt.Errorf("attaching to lab %q, which is half up: remove it with `lab down --name %s`: %w", name, name, err)
 	}
 	for _, r := range s.nodeRecords() {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // runDir holds the claims: one file per index, named by it, whose content is the
@@ -24,6 +25,9 @@ const runDir = "/run/proxyward-lab"
 
 const maxIndex = 250
 
+// lockTimeout leaves another run the time to install packages and build roots.
+const lockTimeout = 15 * time.Minute
+
 type claim struct {
 	index int
 	file  *os.File
@@ -32,7 +36,7 @@ type claim struct {
 func claimPath(index int) string { return filepath.Join(runDir, strconv.Itoa(index)) }
 
 // lockFile opens path, creating it, and waits for its exclusive lock.
-func lockFile(path string) (*os.File, error) {
+func lockFile(ctx context.Context, progress io.Writer, path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the folder of lock %q: %w", path, err)
 	}
@@ -40,16 +44,23 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening lock %q: %w", path, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("locking %q: %w", path, err), f.Close())
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		return f, nil
+	}
+	say(progress, "waiting for another run of the lab (%s)", path)
+	err = eventually(ctx, lockTimeout, fmt.Sprintf("waiting for lock %q", path), func() error {
+		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
 // claimIndex takes the lowest index that no lab has and whose subnet the host
 // does not use.
-func claimIndex(dir string) (*claim, error) {
-	lock, err := lockFile(filepath.Join(runDir, "lock"))
+func claimIndex(ctx context.Context, progress io.Writer, dir string) (*claim, error) {
+	lock, err := lockFile(ctx, progress, filepath.Join(runDir, "lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +125,7 @@ func takeOver(s *state) (*claim, error) {
 
 // sweep removes labs whose owner ended without removing them.
 func sweep(ctx context.Context, progress io.Writer) error {
-	lock, err := lockFile(filepath.Join(runDir, "lock"))
+	lock, err := lockFile(ctx, progress, filepath.Join(runDir, "lock"))
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,13 @@ func Down(ctx context.Context, name, stateDir string, progress io.Writer) error 
 	if err := checkHost(); err != nil {
 		return err
 	}
+	dir := filepath.Join(cfg.StateDir, name)
+	if _, err := os.Stat(statePath(dir)); errors.Is(err, fs.ErrNotExist) {
+		say(progress, "there is no lab %q", name)
+		return nil
+	}
 	say(progress, "removing lab %q", name)
-	return remove(ctx, filepath.Join(cfg.StateDir, name))
+	return remove(ctx, dir)
 }
 
 // remove dismantles the lab recorded in dir, if any.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 )
@@ -21,6 +22,9 @@ var (
 func (c *Config) complete() error {
 	c.Generation = cmp.Or(c.Generation, Trixie)
 	c.StateDir = cmp.Or(c.StateDir, DefaultStateDir)
+	if !filepath.IsAbs(c.StateDir) {
+		return fmt.Errorf("checking the folder of labs %q: want an absolute path", c.StateDir)
+	}
 	d := DefaultCredentials()
 	c.Credentials.ProxyUser = cmp.Or(c.Credentials.ProxyUser, d.ProxyUser)
 	c.Credentials.ProxyPassword = cmp.Or(c.Credentials.ProxyPassword, d.ProxyPassword)
@@ -50,8 +54,8 @@ func (n *NodeSpec) complete(generation Generation) error {
 	if !nodeName.MatchString(n.Name) {
 		return fmt.Errorf("checking node %q: want lower-case letters, digits and hyphens, at most 12", n.Name)
 	}
-	if !slices.Contains([]Generation{Bookworm, Trixie, Sid}, n.Generation) {
-		return fmt.Errorf("checking node %q: unknown generation %q: want %s, %s or %s", n.Name, n.Generation, Bookworm, Trixie, Sid)
+	if !slices.Contains(generations(), n.Generation) {
+		return fmt.Errorf("checking node %q: unknown generation %q: want one of %v", n.Name, n.Generation, generations())
 	}
 	return nil
 }
@@ -66,6 +70,24 @@ func checkHost() error {
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return fmt.Errorf("checking the host: the lab is made of Debian packages: %w", err)
+	}
+	return nil
+}
+
+// checkStateDir makes the folder of labs and says so if squid, which gives up
+// root, could not get at its files there.
+func checkStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating the folder of labs: %w", err)
+	}
+	for d := filepath.Clean(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
+		info, err := os.Stat(d)
+		if err != nil {
+			return fmt.Errorf("checking the folder of labs: %w", err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("checking the folder of labs %q: mode %#o of %q keeps squid's user out: choose another", dir, info.Mode().Perm(), d)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"time"
 
 	"google.golang.org/grpc"
@@ -72,4 +74,19 @@ func (r *Registry) Login() *runtimeapi.AuthConfig {
 		return nil
 	}
 	return &runtimeapi.AuthConfig{Username: r.User, Password: r.Password}
+}
+
+// DockerSocket is where dockerd serves its API in a node.
+const DockerSocket = "/run/docker.sock"
+
+// UnixClient makes an HTTP client for a Unix socket in the node; the host of a
+// URL is not looked at.
+func (n *Node) UnixClient(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", n.Live()+socket)
+		},
+		DisableKeepAlives: true,
+	}}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/proxyward/proxyward/integration/internal/faultproxy"
+	"github.com/proxyward/proxyward/integration/internal/pki"
 )
 
 // FaultMode is what is wrong with a proxy of [Lab.FaultProxy].
@@ -30,6 +31,7 @@ const (
 	FaultNotHTTP   = faultproxy.NotHTTP     // greets as an SSH server
 	FaultTLSOnly   = faultproxy.TLSOnly     // works, but speaks TLS only
 	FaultAgentOnly = faultproxy.Selective   // works, but not for all: see FaultOptions
+	FaultIntercept = faultproxy.Intercept   // works, but opens TLS: see FaultProxy.CA
 )
 
 // FaultOptions say whom a proxy of mode [FaultAgentOnly] refuses; all rules that
@@ -48,6 +50,10 @@ type FaultOptions struct {
 // FaultProxy is a running proxy with a fault.
 type FaultProxy struct {
 	Addr netip.AddrPort
+	// CA is the PEM of the authority whose certificates a proxy of mode
+	// [FaultIntercept] shows; no node trusts it. Nil in the other modes.
+	CA []byte
+
 	unit string
 	lab  *Lab
 }
@@ -58,12 +64,8 @@ type FaultRequest = faultproxy.Request
 // FaultProxy starts a proxy with a fault at the address of the other proxies
 // and a port of its own.
 func (l *Lab) FaultProxy(ctx context.Context, mode FaultMode, opts FaultOptions) (*FaultProxy, error) {
-	bin, err := helperPath("labd")
-	if err != nil {
-		return nil, err
-	}
 	addr := l.state.addr(proxyOctet)
-	cert, key, err := l.pki.issue(proxyHost, addr)
+	cert, key, err := l.issue(proxyHost, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +78,21 @@ func (l *Lab) FaultProxy(ctx context.Context, mode FaultMode, opts FaultOptions)
 		return nil, fmt.Errorf("writing the hosts file of a proxy: %w", err)
 	}
 	argv := []string{
-		bin, "fault", "--mode", string(mode), "--listen", netip.AddrPortFrom(addr, 0).String(),
+		l.state.helper("labd"), "fault", "--mode", string(mode), "--listen", netip.AddrPortFrom(addr, 0).String(),
 		"--cert", cert, "--key", key, "--hosts", hosts, "--ready", ready,
 	}
 	if mode == FaultAgentOnly {
 		argv = append(argv, opts.args()...)
 	}
 	p := &FaultProxy{unit: filepath.Base(dir), lab: l}
+	if mode == FaultIntercept {
+		authority, err := pki.New(filepath.Join(dir, "ca"), "Corporate interception CA")
+		if err != nil {
+			return nil, err
+		}
+		p.CA = authority.PEM
+		argv = append(argv, "--intercept-ca", filepath.Join(dir, "ca"), "--upstream-ca", l.pki.CertFile)
+	}
 	id, err := l.startService(serviceSpec{name: p.unit, ns: l.state.servicesNS(), argv: argv})
 	if err != nil {
 		return nil, err

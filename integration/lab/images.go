@@ -198,10 +198,6 @@ func (l *Lab) PauseRef() string {
 }
 
 func (l *Lab) pushPause(ctx context.Context) error {
-	bin, err := helperPath("pause")
-	if err != nil {
-		return err
-	}
-	_, err = l.PushProgram(ctx, Internal, pauseRepository, pauseTag, bin)
+	_, err := l.PushProgram(ctx, Internal, pauseRepository, pauseTag, l.state.helper("pause"))
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/proxyward/proxyward/integration/internal/pki"
 )
 
 // DefaultStateDir holds one folder per lab when [Config.StateDir] is empty.
@@ -28,6 +30,8 @@ const (
 	Sid      Generation = "sid"      // systemd 262, containerd 2
 )
 
+func generations() []Generation { return []Generation{Bookworm, Trixie, Sid} }
+
 // Config says what lab to bring up.
 type Config struct {
 	// Name tells this lab from others on the machine: lower-case letters,
@@ -40,7 +44,7 @@ type Config struct {
 	// Progress receives one line per step; nil discards them.
 	Progress io.Writer
 	// StateDir is the parent of the lab's own folder; [DefaultStateDir] when
-	// empty. It must lie on a file system on which overlayfs can write.
+	// empty. Squid's user must be able to enter it, and overlayfs to write there.
 	StateDir string
 	// Credentials of the authenticating proxy and of the registries that ask
 	// for a login; [DefaultCredentials] where a field is empty.
@@ -84,7 +88,7 @@ func DefaultCredentials() Credentials {
 type Lab struct {
 	state    *state
 	claim    *claim
-	pki      *pki
+	pki      *pki.Authority
 	progress io.Writer
 
 	mu    sync.Mutex
@@ -101,13 +105,17 @@ func Up(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	if err := checkHost(); err != nil {
 		return nil, err
 	}
-	if err := Setup(ctx, cfg); err != nil {
+	if err := checkStateDir(cfg.StateDir); err != nil {
+		return nil, err
+	}
+	helpers, err := setup(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
 	if err := sweep(ctx, cfg.Progress); err != nil {
 		return nil, err
 	}
-	l, err := create(ctx, cfg)
+	l, err := create(ctx, cfg, helpers)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +169,7 @@ func together(ctx context.Context, tasks []func(context.Context) error) error {
 }
 
 // create claims an index and records the lab; nothing else exists after it.
-func create(ctx context.Context, cfg Config) (*Lab, error) {
+func create(ctx context.Context, cfg Config, helpers string) (*Lab, error) {
 	dir := filepath.Join(cfg.StateDir, cfg.Name)
 	old, err := loadState(dir)
 	if err != nil {
@@ -174,11 +182,11 @@ func create(ctx context.Context, cfg Config) (*Lab, error) {
 	if err := remove(ctx, dir); err != nil {
 		return nil, err
 	}
-	c, err := claimIndex(dir)
+	c, err := claimIndex(ctx, cfg.Progress, dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newState(cfg, dir, c.index)
+	s, err := newState(cfg, dir, helpers, c.index)
 	if err != nil {
 		return nil, errors.Join(err, c.release())
 	}

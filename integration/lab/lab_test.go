@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,9 @@ import (
 )
 
 // useProxy puts a node's containerd on a proxy the way an administrator would.
-func useProxy(t *testing.T, n *lab.Node, url string) {
+func useProxy(t *testing.T, n *lab.Node, url, noProxy string) {
 	t.Helper()
-	dropIn := "[Service]\nEnvironment=\"HTTPS_PROXY=" + strings.ReplaceAll(url, "%", "%%") + "\" NO_PROXY=corp.example\n"
+	dropIn := "[Service]\nEnvironment=\"HTTPS_PROXY=" + strings.ReplaceAll(url, "%", "%%") + "\" NO_PROXY=" + noProxy + "\n"
 	if err := n.WriteFile(t.Context(), "/etc/systemd/system/containerd.service.d/proxy.conf", []byte(dropIn), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +64,19 @@ func TestLab(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the registry saw the node itself", func(t *testing.T) {
+		requests, err := l.Registry(lab.Internal).Requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(requests, func(r lab.RegistryRequest) bool {
+			return r.Client == n.IP && r.Method == "GET" && strings.Contains(r.Path, "/blobs/") &&
+				r.Status == 200 && r.Bytes >= lab.CanarySize && strings.HasPrefix(r.UserAgent, "containerd/")
+		})
+		if !found {
+			t.Errorf("no such request among %+v", requests)
+		}
+	})
 	external := push(t, l, lab.External)
 	t.Run("the external registry is out of reach", func(t *testing.T) {
 		if err := pull(t, n, external.Ref, l.Registry(lab.External)); err == nil {
@@ -73,7 +87,7 @@ func TestLab(t *testing.T) {
 		t.Run("the external registry is reached through proxy "+name, func(t *testing.T) {
 			img := push(t, l, lab.External)
 			p := l.Proxy(name)
-			useProxy(t, n, p.URLWithCredentials())
+			useProxy(t, n, p.URLWithCredentials(), "corp.example")
 			if err := pull(t, n, img.Ref, l.Registry(lab.External)); err != nil {
 				t.Fatal(err)
 			}
@@ -86,6 +100,28 @@ func TestLab(t *testing.T) {
 			if e.Target != "registry.external.example:443" {
 				t.Errorf("target %q", e.Target)
 			}
+			requests, err := l.Registry(lab.External).Requests()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range requests {
+				if r.Client == n.IP {
+					t.Errorf("the node reached the external registry directly: %+v", r)
+				}
+			}
 		})
 	}
+	t.Run("the proxies reach the corporate registries too", func(t *testing.T) {
+		img := push(t, l, lab.Internal)
+		p := l.Proxy(lab.Open)
+		useProxy(t, n, p.URL(), "")
+		if err := pull(t, n, img.Ref, l.Registry(lab.Internal)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.WaitAccess(t.Context(), 15*time.Second, func(e lab.AccessEntry) bool {
+			return e.Target == l.Registry(lab.Internal).Host && e.Bytes >= lab.CanarySize
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }

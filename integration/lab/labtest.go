@@ -4,7 +4,9 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +27,8 @@ func Require(t testing.TB) {
 }
 
 // Start brings a lab up for a test and removes it when that ends. An empty name
-// becomes the test's. When the test failed, the folder of logs is printed
-// line by line before it goes.
+// becomes one made of the test's and the process. When the test failed, the
+// journals of the nodes' runtimes are logged before they go.
 func Start(t testing.TB, cfg Config) *Lab {
 	t.Helper()
 	Require(t)
@@ -56,7 +58,8 @@ func Start(t testing.TB, cfg Config) *Lab {
 	return l
 }
 
-// testLabName makes a valid lab name of a test's name and the process.
+// testLabName makes a valid lab name of a test's name and of the process, so
+// that the same test can run twice beside itself.
 func testLabName(test string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(test) {
@@ -64,8 +67,9 @@ func testLabName(test string) string {
 			b.WriteRune(r)
 		}
 	}
+	suffix := fmt.Sprintf("-%d", os.Getpid())
 	name := b.String()
-	return name[:min(len(name), 32)]
+	return name[:min(len(name), 32-len(suffix))] + suffix
 }
 
 func (l *Lab) printLogs(t testing.TB) {
@@ -79,4 +83,25 @@ func (l *Lab) printLogs(t testing.TB) {
 		}
 		t.Logf("containerd on node %s:\n%s", n.Name, text)
 	}
+}
+
+// GenerationsUnderTest are the generations named in the variable NODES, as words
+// or "all"; only [Trixie] when it is empty.
+func GenerationsUnderTest(t testing.TB) []Generation {
+	t.Helper()
+	words := strings.Fields(os.Getenv("NODES"))
+	switch {
+	case len(words) == 0:
+		return []Generation{Trixie}
+	case len(words) == 1 && words[0] == "all":
+		return generations()
+	}
+	var list []Generation
+	for _, w := range words {
+		if !slices.Contains(generations(), Generation(w)) {
+			t.Fatalf("NODES names %q: want all, or some of %v", w, generations())
+		}
+		list = append(list, Generation(w))
+	}
+	return list
 }

@@ -34,7 +34,10 @@ type Node struct {
 
 // AddNode boots a further node and waits until it is up.
 func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) (*Node, error) {
-	if err := spec.complete(Trixie); err != nil {
+	if err := spec.complete(l.state.Generation); err != nil {
+		return nil, err
+	}
+	if err := Setup(ctx, Config{Name: l.state.Name, Nodes: []NodeSpec{spec}, Progress: l.progress}); err != nil {
 		return nil, err
 	}
 	r, err := l.state.addNode(spec)
@@ -93,7 +96,7 @@ func (n *Node) PID() int {
 // unit names the node's processes in logs and records.
 func (n *Node) unit() string { return "node-" + n.Name }
 
-// machine is unique on the host: nspawn locks by it.
+// machineName is unique on the host: nspawn locks by it.
 func machineName(s *state, r nodeRecord) string { return s.nodeNS(r) }
 
 // stores are the folders that lie on a plain file system, because the runtimes
@@ -131,7 +134,7 @@ func (n *Node) boot(ctx context.Context) error {
 		// starts no container.
 		"--system-call-filter=@keyring bpf",
 		"--network-namespace-path=" + nsPath(n.lab.state.nodeNS(n.record)),
-		"--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe",
+		"--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only",
 		"--directory=" + n.Root(),
 	}
 	for _, s := range stores() {

@@ -31,6 +31,43 @@ const containerdConfig = `version = 2
 const dockerConfig = `{"iptables":false,"ip6tables":false,"ip-forward":false,"bridge":"none","storage-driver":"overlay2"}
 `
 
+// machineUnit runs machineScript before anything that starts containers.
+const machineUnit = `[Unit]
+Description=Stand in for what a machine has and a namespace lacks
+DefaultDependencies=no
+After=local-fs.target
+Before=sysinit.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/lib/lab/machine
+`
+
+// machineScript makes the cgroups of version 1 writable, which nspawn mounts
+// read-only and under which runc makes its own; gives the kubelet a kernel log;
+// and shows it the kernel settings it wants, so that it leaves the host's alone.
+const machineScript = `#!/bin/sh
+set -eu
+for dir in /sys/fs/cgroup /sys/fs/cgroup/*; do
+	if mountpoint -q "$dir"; then mount -o remount,rw,bind "$dir"; fi
+done
+if ! [ -e /dev/kmsg ]; then ln -s /dev/console /dev/kmsg; fi
+while read -r key value; do
+	file=/run/lab/sysctl/$key
+	mkdir -p "${file%/*}"
+	echo "$value" >"$file"
+	mount --bind "$file" "/proc/sys/$key"
+done <<EOF
+vm/overcommit_memory 1
+vm/panic_on_oom 0
+kernel/panic 10
+kernel/panic_on_oops 1
+kernel/keys/root_maxkeys 1000000
+kernel/keys/root_maxbytes 25000000
+EOF
+`
+
 // prepare writes what a node needs before its first boot.
 func (n *Node) prepare() error {
 	s := n.lab.state
@@ -39,12 +76,14 @@ func (n *Node) prepare() error {
 		return fmt.Errorf("reading the root's trust store: %w", err)
 	}
 	files := map[string][]byte{
-		"etc/hostname":                    []byte(n.Name + "\n"),
-		"etc/hosts":                       []byte(hostsFile(n.Name, s.corporateHosts())),
-		"etc/resolv.conf":                 nil,
-		"etc/locale.conf":                 []byte("LANG=C.UTF-8\n"),
-		"etc/containerd/config.toml":      fmt.Appendf(nil, containerdConfig, n.lab.PauseRef()),
-		"etc/ssl/certs/proxyward-lab.pem": n.lab.CA(),
+		"etc/hostname":                                      []byte(n.Name + "\n"),
+		"etc/hosts":                                         []byte(hostsFile(n.Name, s.corporateHosts())),
+		"etc/resolv.conf":                                   nil,
+		"etc/locale.conf":                                   []byte("LANG=C.UTF-8\n"),
+		"etc/systemd/system/lab-machine.service":            []byte(machineUnit),
+		"usr/local/lib/lab/machine":                         []byte(machineScript),
+		"etc/containerd/config.toml":                        fmt.Appendf(nil, containerdConfig, n.lab.PauseRef()),
+		"etc/ssl/certs/proxyward-lab.pem":                   n.lab.CA(),
 		"usr/local/share/ca-certificates/proxyward-lab.crt": n.lab.CA(),
 		"etc/ssl/certs/ca-certificates.crt":                 slices.Concat(bundle, n.lab.CA()),
 	}
@@ -61,6 +100,13 @@ func (n *Node) prepare() error {
 	}
 	if err := os.Remove(filepath.Join(n.Root(), "etc/machine-id")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the machine ID, so that each node gets its own: %w", err)
+	}
+	if err := os.Chmod(filepath.Join(n.Root(), "usr/local/lib/lab/machine"), 0o755); err != nil {
+		return fmt.Errorf("making the machine script executable: %w", err)
+	}
+	wants := filepath.Join(n.Root(), "etc/systemd/system/sysinit.target.wants/lab-machine.service")
+	if err := os.Symlink("../lab-machine.service", wants); err != nil {
+		return fmt.Errorf("enabling the machine script: %w", err)
 	}
 	return n.maskUnits()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proxyward/proxyward/integration/internal/procnet"
 )
 
 // markerName is set to the lab's token in the environment of every process the
@@ -56,14 +59,19 @@ func statFields(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// alive is false for a zombie too: it holds nothing any more.
+// alive is false for a zombie too, which holds nothing any more, unless it has
+// threads left that are on their way out.
 func (id processID) alive() bool {
 	now, err := identify(id.PID)
 	if err != nil || now != id {
 		return false
 	}
 	fields, err := statFields(id.PID)
-	return err == nil && fields[0] != "Z" && fields[0] != "X"
+	if err != nil {
+		return false
+	}
+	state, threads := fields[0], fields[17]
+	return state != "Z" && state != "X" || (threads != "0" && threads != "1")
 }
 
 // serviceSpec is a program that the lab keeps running in the background.
@@ -101,6 +109,39 @@ func (l *Lab) startService(spec serviceSpec) (processID, error) {
 		return processID{}, fmt.Errorf("starting %s: it ended at once: %w%s", spec.name, err, l.logTail(spec.name))
 	}
 	return id, l.state.setProcess(spec.name, id)
+}
+
+// awaitListening waits until the service listens at addr. It looks at the
+// kernel's table instead of connecting, which the service would log.
+func (l *Lab) awaitListening(ctx context.Context, name string, id processID, addr netip.AddrPort) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err := eventually(ctx, 20*time.Second, "waiting for "+name, func() error {
+		if !id.alive() {
+			cancel()
+			return errors.New("it ended")
+		}
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", id.PID))
+		if err != nil {
+			return err
+		}
+		if s, ok := procnet.Find(string(table), addr); !ok || s.State != procnet.Listen {
+			return fmt.Errorf("it does not listen at %s yet", addr)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w%s", err, l.logTail(name))
+	}
+	return nil
+}
+
+func (l *Lab) stopService(ctx context.Context, name string) error {
+	id, ok := l.state.process(name)
+	if !ok {
+		return fmt.Errorf("stopping %s: it was never started", name)
+	}
+	return stopProcess(ctx, id)
 }
 
 func (l *Lab) logPath(name string) string { return l.state.path("log", name+".log") }

@@ -11,8 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"time"
+	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 )
@@ -97,6 +98,49 @@ func (r *Registry) Log() (string, error) {
 	return string(raw), nil
 }
 
+// RegistryRequest is one request that a registry answered.
+type RegistryRequest struct {
+	// Client is the node's address for a direct request, and one of the
+	// registry's own for a request that came by a proxy.
+	Client    netip.Addr
+	Method    string
+	Path      string
+	Status    int
+	Bytes     int64 // of the body sent
+	UserAgent string
+}
+
+// Requests are those that the registry answered so far.
+func (r *Registry) Requests() ([]RegistryRequest, error) {
+	text, err := r.Log()
+	if err != nil {
+		return nil, err
+	}
+	return parseRequests(text)
+}
+
+// combinedLine is the combined log format, in which docker-registry logs
+// requests between lines of other forms.
+var combinedLine = regexp.MustCompile(`^(\S+) \S+ \S+ \[[^]]*\] "(\S+) (\S+) \S+" (\d+) (\d+) "[^"]*" "([^"]*)"$`)
+
+func parseRequests(log string) ([]RegistryRequest, error) {
+	var list []RegistryRequest
+	for line := range strings.Lines(log) {
+		m := combinedLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			continue
+		}
+		client, err1 := netip.ParseAddr(m[1])
+		status, err2 := strconv.Atoi(m[4])
+		size, err3 := strconv.ParseInt(m[5], 10, 64)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, fmt.Errorf("parsing the registry's log line %q: %w", line, err)
+		}
+		list = append(list, RegistryRequest{Client: client, Method: m[2], Path: m[3], Status: status, Bytes: size, UserAgent: m[6]})
+	}
+	return list, nil
+}
+
 // Stop ends the registry, so that connections to it are refused.
 func (r *Registry) Stop(ctx context.Context) error {
 	return r.lab.stopService(ctx, registryUnit(r.Name))
@@ -159,19 +203,19 @@ func (l *Lab) runRegistry(ctx context.Context, row registryRow) error {
 	}
 	id, err := l.startService(serviceSpec{
 		name: registryUnit(row.name), ns: l.state.servicesNS(),
-		env:  []string{"SSL_CERT_FILE=" + l.pki.caFile, "OTEL_TRACES_EXPORTER=none"},
+		env:  []string{"SSL_CERT_FILE=" + l.pki.CertFile, "OTEL_TRACES_EXPORTER=none"},
 		argv: []string{"docker-registry", "serve", file},
 	})
 	if err != nil {
 		return err
 	}
-	return l.awaitPort(ctx, registryUnit(row.name), id, row.addrPort())
+	return l.awaitListening(ctx, registryUnit(row.name), id, row.addrPort())
 }
 
 type yaml map[string]any
 
 func (l *Lab) registryConfig(row registryRow) (yaml, error) {
-	cert, key, err := l.pki.issue(row.host, row.addr)
+	cert, key, err := l.issue(row.host, row.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +243,7 @@ func (l *Lab) registryConfig(row registryRow) (yaml, error) {
 	case Token:
 		cfg["auth"] = yaml{"token": yaml{
 			"realm": "https://" + authHost + "/token", "service": tokenService,
-			"issuer": tokenIssuer, "rootcertbundle": l.pki.caFile,
+			"issuer": tokenIssuer, "rootcertbundle": l.pki.CertFile,
 		}}
 	case Private:
 		file := filepath.Join(dir, "htpasswd")
@@ -224,7 +268,7 @@ func (l *Lab) startBlobHost(ctx context.Context) error {
 
 // startTokenRealm serves the tokens of the token registry.
 func (l *Lab) startTokenRealm(ctx context.Context) error {
-	signCert, signKey, err := l.pki.issue("signer."+authHost, l.state.addr(authOctet))
+	signCert, signKey, err := l.issue("signer."+authHost, l.state.addr(authOctet))
 	if err != nil {
 		return err
 	}
@@ -234,50 +278,17 @@ func (l *Lab) startTokenRealm(ctx context.Context) error {
 
 // startHelper starts one server of labd behind TLS under a host name.
 func (l *Lab) startHelper(ctx context.Context, unit, host string, addr netip.AddrPort, args ...string) error {
-	bin, err := helperPath("labd")
+	cert, key, err := l.issue(host, addr.Addr())
 	if err != nil {
 		return err
 	}
-	cert, key, err := l.pki.issue(host, addr.Addr())
-	if err != nil {
-		return err
-	}
-	argv := append([]string{bin}, args...)
+	argv := append([]string{l.state.helper("labd")}, args...)
 	argv = append(argv, "--listen", addr.String(), "--cert", cert, "--key", key)
 	id, err := l.startService(serviceSpec{name: unit, ns: l.state.servicesNS(), argv: argv})
 	if err != nil {
 		return err
 	}
-	return l.awaitPort(ctx, unit, id, addr)
-}
-
-// awaitPort waits until the service accepts connections.
-func (l *Lab) awaitPort(ctx context.Context, name string, id processID, addr netip.AddrPort) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err := eventually(ctx, 20*time.Second, "waiting for "+name, func() error {
-		if !id.alive() {
-			cancel()
-			return errors.New("it ended")
-		}
-		conn, err := net.DialTimeout("tcp", addr.String(), time.Second)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-	if err != nil {
-		return fmt.Errorf("%w%s", err, l.logTail(name))
-	}
-	return nil
-}
-
-func (l *Lab) stopService(ctx context.Context, name string) error {
-	id, ok := l.state.process(name)
-	if !ok {
-		return fmt.Errorf("stopping %s: it was never started", name)
-	}
-	return stopProcess(ctx, id)
+	return l.awaitListening(ctx, unit, id, addr)
 }
 
 // writeHtpasswd writes one user with a bcrypt hash, which docker-registry and
@@ -293,14 +304,8 @@ func writeHtpasswd(path, user, password string, mode os.FileMode) error {
 	return nil
 }
 
-// helperPath is where [Setup] put a helper program.
-func helperPath(name string) (string, error) {
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(cache, "bin", name), nil
-}
+// helper is the path of a helper program.
+func (s *state) helper(name string) string { return filepath.Join(s.Helpers, name) }
 
 // Registries lists the names of all registries.
 func Registries() []string {

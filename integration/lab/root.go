@@ -31,40 +31,52 @@ func rootPackages(full bool) []string {
 	return list
 }
 
-// ensureRoot returns the folder of the node root of that kind, after building it
-// if it is not in the cache. The caller holds the setup lock.
-func ensureRoot(ctx context.Context, progress io.Writer, g Generation, full bool) (string, error) {
+// ensureRoot builds the node root of that kind if it is not in the cache. The
+// caller holds the setup lock.
+func ensureRoot(ctx context.Context, progress io.Writer, lock *os.File, g Generation, full bool) error {
 	dir, err := rootPath(g, full)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+		return nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("looking for a node root: %w", err)
+		return fmt.Errorf("looking for a node root: %w", err)
 	}
 	mirror, err := hostMirror()
 	if err != nil {
-		return "", err
+		return err
 	}
 	// A build that was interrupted left its folder; the lock says nobody uses it.
 	tmp := dir + ".building"
-	if err := os.RemoveAll(tmp); err != nil {
-		return "", fmt.Errorf("removing an unfinished root: %w", err)
+	if err := removeRoot(tmp); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", fmt.Errorf("creating the cache folder: %w", err)
+		return fmt.Errorf("creating the cache folder: %w", err)
 	}
 	began := time.Now()
 	say(progress, "building the %s root %s (once)", g, filepath.Base(dir))
-	if err := mmdebstrap(ctx, progress, g, full, tmp, mirror); err != nil {
-		return "", errors.Join(err, os.RemoveAll(tmp))
+	if err := mmdebstrap(ctx, progress, lock, g, full, tmp, mirror); err != nil {
+		return errors.Join(err, removeRoot(tmp))
 	}
 	if err := os.Rename(tmp, dir); err != nil {
-		return "", fmt.Errorf("storing the root: %w", err)
+		return fmt.Errorf("storing the root: %w", err)
 	}
 	say(progress, "built %s in %.0f s", filepath.Base(dir), time.Since(began).Seconds())
-	return dir, nil
+	return nil
+}
+
+// removeRoot removes an unfinished root, and first what a killed mmdebstrap may
+// have left mounted in it from the host.
+func removeRoot(dir string) error {
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("removing an unfinished root: %w", err)
+	}
+	return nil
 }
 
 // rootPath keys the root by all that decides its content.
@@ -81,7 +93,7 @@ func rootPath(g Generation, full bool) (string, error) {
 	return filepath.Join(cache, fmt.Sprintf("root-%s-%s-%s", g, variant, hex.EncodeToString(sum[:4]))), nil
 }
 
-func mmdebstrap(ctx context.Context, progress io.Writer, g Generation, full bool, dir, mirror string) error {
+func mmdebstrap(ctx context.Context, progress io.Writer, lock *os.File, g Generation, full bool, dir, mirror string) error {
 	args := []string{"--variant=minbase", "--include=" + strings.Join(rootPackages(full), ",")}
 	if g == Sid {
 		// Snapshots of unstable that a mirror serves may be older than their
@@ -91,6 +103,7 @@ func mmdebstrap(ctx context.Context, progress io.Writer, g Generation, full bool
 	args = append(args, string(g), dir, mirror)
 	var tail bytes.Buffer
 	cmd := groupCommand(ctx, "mmdebstrap", args...)
+	cmd.ExtraFiles = []*os.File{lock}
 	out := progressLines(progress, &tail)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {

@@ -5,7 +5,10 @@ package lab
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,24 +30,31 @@ func Setup(ctx context.Context, cfg Config) error {
 	if err := checkHost(); err != nil {
 		return err
 	}
-	lock, err := lockFile(filepath.Join(runDir, "setup.lock"))
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := installPackages(ctx, cfg); err != nil {
-		return err
-	}
-	for _, n := range cfg.Nodes {
-		if _, err := ensureRoot(ctx, cfg.Progress, n.Generation, n.Full); err != nil {
-			return err
-		}
-	}
-	_, err = ensureHelpers(ctx)
+	_, err := setup(ctx, cfg)
 	return err
 }
 
-func installPackages(ctx context.Context, cfg Config) error {
+// setup returns the folder of the helper programs. One process at a time sets
+// up; the others wait and find it done. The programs it runs inherit the lock,
+// so that one which outlives this process still keeps the others away.
+func setup(ctx context.Context, cfg Config) (helpers string, err error) {
+	lock, err := lockFile(ctx, cfg.Progress, filepath.Join(runDir, "setup.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := installPackages(ctx, cfg.Progress, lock); err != nil {
+		return "", err
+	}
+	for _, n := range cfg.Nodes {
+		if err := ensureRoot(ctx, cfg.Progress, lock, n.Generation, n.Full); err != nil {
+			return "", err
+		}
+	}
+	return ensureHelpers(ctx)
+}
+
+func installPackages(ctx context.Context, progress io.Writer, lock *os.File) error {
 	var missing []string
 	for _, p := range hostPackages() {
 		out, err := exec.CommandContext(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status}", p).Output()
@@ -55,23 +65,24 @@ func installPackages(ctx context.Context, cfg Config) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	say(cfg.Progress, "installing %s", strings.Join(missing, " "))
+	say(progress, "installing %s", strings.Join(missing, " "))
 	for _, args := range [][]string{
 		{"update", "-q"},
 		append([]string{"install", "-q", "-y", "--no-install-recommends"}, missing...),
 	} {
-		if err := aptGet(ctx, cfg, args...); err != nil {
+		if err := aptGet(ctx, progress, lock, args...); err != nil {
 			return err
 		}
 	}
 	return stopPackagedServices(ctx, missing)
 }
 
-func aptGet(ctx context.Context, cfg Config, args ...string) error {
+func aptGet(ctx context.Context, progress io.Writer, lock *os.File, args ...string) error {
 	var tail bytes.Buffer
 	cmd := groupCommand(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	out := progressLines(cfg.Progress, &tail)
+	cmd.ExtraFiles = []*os.File{lock}
+	out := progressLines(progress, &tail)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("running apt-get %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(tail.Bytes()))
@@ -96,17 +107,23 @@ func stopPackagedServices(ctx context.Context, installed []string) error {
 }
 
 // ensureHelpers builds the programs that run inside the lab and returns their
-// folder. The build cache of Go makes it cheap when nothing changed.
+// folder, one per source tree. The build cache of Go makes it cheap when nothing
+// changed, and it replaces a program that runs by renaming.
 func ensureHelpers(ctx context.Context) (string, error) {
+	const module = "github.com/proxyward/proxyward/integration"
+	source, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the sources of the lab's helpers: %w: the lab must be run from within its module", err)
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(cache, "bin")
+	sum := sha256.Sum256(source)
+	bin := filepath.Join(cache, "helpers-"+hex.EncodeToString(sum[:4]))
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", fmt.Errorf("creating the helpers' folder: %w", err)
 	}
-	const module = "github.com/proxyward/proxyward/integration"
 	cmd := groupCommand(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", bin+"/", module+"/cmd/labd", module+"/cmd/pause")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -90,7 +90,7 @@ func (p *Proxy) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.lab.awaitPort(ctx, p.unit(), id, p.Addr)
+	return p.lab.awaitListening(ctx, p.unit(), id, p.Addr)
 }
 
 func (p *Proxy) configure() error {

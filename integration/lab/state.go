@@ -25,8 +25,10 @@ type state struct {
 	Index       int
 	Token       string // value of the marker in the environment of the lab's processes
 	Detached    bool
+	Generation  Generation // of nodes that do not name one
 	Credentials Credentials
 	NodeList    []nodeRecord
+	Helpers     string // folder of the helper programs
 	Processes   map[string]processID
 
 	mu sync.Mutex
@@ -44,13 +46,13 @@ func (r nodeRecord) spec() NodeSpec {
 	return NodeSpec{Name: r.Name, Generation: r.Generation, Full: r.Full, Docker: r.Docker}
 }
 
-func newState(cfg Config, dir string, index int) (*state, error) {
+func newState(cfg Config, dir, helpers string, index int) (*state, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the lab's folder: %w", err)
 	}
 	s := &state{
-		Name: cfg.Name, Dir: dir, Index: index, Token: rand.Text(), Detached: cfg.Detach,
-		Credentials: cfg.Credentials, Processes: map[string]processID{},
+		Name: cfg.Name, Dir: dir, Index: index, Token: rand.Text(), Detached: cfg.Detach, Generation: cfg.Generation,
+		Credentials: cfg.Credentials, Helpers: helpers, Processes: map[string]processID{},
 	}
 	return s, s.save()
 }

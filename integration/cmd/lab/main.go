@@ -18,11 +18,23 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	code := run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context) int {
+	err := command().ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		// What the user asked for; the details would only be about that.
+		fmt.Fprintln(os.Stderr, "lab: interrupted")
+		return 130
+	default:
 		fmt.Fprintln(os.Stderr, "lab:", err)
-		stop()
-		os.Exit(1)
+		return 1
 	}
 }
 
@@ -83,7 +95,11 @@ func setupCommand(o *options) *cobra.Command {
 nodes into the user's cache folder, and the lab's helper programs. What is there
 already is kept. "lab up" does the same first.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return lab.Setup(cmd.Context(), f.config(o))
+			if err := lab.Setup(cmd.Context(), f.config(o)); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "everything the lab needs is there")
+			return err
 		},
 	}
 	f.add(cmd)

@@ -4,9 +4,11 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -14,11 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proxyward/proxyward/integration/internal/faultproxy"
+	"github.com/proxyward/proxyward/integration/internal/pki"
 )
 
 type faultFlags struct {
 	tlsServer
 	mode, hosts, userAgent, ready string
+	interceptCA, upstreamCA       string
 	first                         int
 	denyProcesses                 []string
 }
@@ -35,6 +39,8 @@ func faultCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.userAgent, "allow-user-agent", "", "agent-only: serve User-Agents that begin so")
 	cmd.Flags().IntVar(&f.first, "allow-first", 0, "agent-only: serve so many requests and no more")
 	cmd.Flags().StringSliceVar(&f.denyProcesses, "deny-process", nil, "agent-only: refuse clients of these command names")
+	cmd.Flags().StringVar(&f.interceptCA, "intercept-ca", "", "intercept: folder of the authority that signs what clients see")
+	cmd.Flags().StringVar(&f.upstreamCA, "upstream-ca", "", "intercept: file of the authority that signed the real hosts' certificates")
 	cmd.Flags().StringVar(&f.ready, "ready", "", "file to write the address to once it listens")
 	return cmd
 }
@@ -55,6 +61,11 @@ func (f *faultFlags) run() error {
 	}
 	if server.Certificate, err = tls.LoadX509KeyPair(f.cert, f.key); err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
+	}
+	if server.Mode == faultproxy.Intercept {
+		if err := f.setUpIntercept(server); err != nil {
+			return err
+		}
 	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
@@ -105,4 +116,25 @@ func readHosts(path string) (map[string]string, error) {
 		}
 	}
 	return hosts, nil
+}
+
+func (f *faultFlags) setUpIntercept(server *faultproxy.Server) error {
+	authority, err := pki.Load(f.interceptCA)
+	if err != nil {
+		return err
+	}
+	upstream, err := os.ReadFile(f.upstreamCA)
+	if err != nil {
+		return fmt.Errorf("reading the authority of the real hosts: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(upstream)
+	server.Upstream = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	server.Impersonate = func(host string) (tls.Certificate, error) {
+		if ip := net.ParseIP(host); ip != nil {
+			return authority.Issue(host, ip)
+		}
+		return authority.Issue(host)
+	}
+	return nil
 }

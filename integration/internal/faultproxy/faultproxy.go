@@ -30,11 +30,12 @@ const (
 	NotHTTP     Mode = "not-http"   // answers with the greeting of another protocol
 	TLSOnly     Mode = "tls-only"   // is a working proxy that speaks TLS only
 	Selective   Mode = "agent-only" // works, but refuses some of its clients
+	Intercept   Mode = "intercept"  // opens TLS with certificates of its own authority
 )
 
 // Modes lists all modes.
 func Modes() []Mode {
-	return []Mode{Forbidden, AuthAlways, Unavailable, Hang, Drop, NotHTTP, TLSOnly, Selective}
+	return []Mode{Forbidden, AuthAlways, Unavailable, Hang, Drop, NotHTTP, TLSOnly, Selective, Intercept}
 }
 
 // Request is one request that the proxy read.
@@ -54,6 +55,11 @@ type Server struct {
 	Hosts map[string]string
 	// Certificate is what it shows in mode TLSOnly.
 	Certificate tls.Certificate
+	// Impersonate makes the certificate that mode Intercept shows for a host.
+	Impersonate func(host string) (tls.Certificate, error)
+	// Upstream is how mode Intercept reaches the real hosts; its DialContext is
+	// replaced by one that knows Hosts.
+	Upstream *http.Transport
 	// Refuse says why a request of mode Selective is refused; empty serves it.
 	// It may set the request's Process.
 	Refuse func(r *Request, userAgent string, number int) string
@@ -137,6 +143,10 @@ func (s *Server) answer(conn net.Conn, in *bufio.Reader, req *http.Request) bool
 	r.Status = http.StatusOK
 	s.Log(r)
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return false
+	}
+	if s.Mode == Intercept {
+		s.intercept(conn, req.Host)
 		return false
 	}
 	tunnel(conn, in, target)

@@ -3,7 +3,6 @@
 package faultproxy
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/proxyward/proxyward/integration/internal/procnet"
 )
 
 // Owner returns the command name (as in proc_pid_comm(5)) of the process, among
@@ -46,7 +47,7 @@ func holds(dir string, addr netip.AddrPort) bool {
 		if err != nil {
 			continue
 		}
-		if ino := socketInode(string(raw), addr); ino != "" && hasFD(dir, "socket:["+ino+"]") {
+		if s, ok := procnet.Find(string(raw), addr); ok && hasFD(dir, "socket:["+s.Inode+"]") {
 			return true
 		}
 	}
@@ -64,45 +65,4 @@ func hasFD(dir, link string) bool {
 		}
 	}
 	return false
-}
-
-// socketInode finds the inode of the socket with that local end in a table of
-// the form of proc_pid_net(5).
-func socketInode(table string, local netip.AddrPort) string {
-	for line := range strings.Lines(table) {
-		f := strings.Fields(line)
-		if len(f) < 10 {
-			continue
-		}
-		if a, err := parseLocal(f[1]); err == nil && a == local {
-			return f[9]
-		}
-	}
-	return ""
-}
-
-// parseLocal reads ADDRESS:PORT in hexadecimal, the address in 32-bit words of
-// the machine's byte order.
-func parseLocal(text string) (netip.AddrPort, error) {
-	hexAddr, hexPort, ok := strings.Cut(text, ":")
-	if !ok || len(hexAddr)%8 != 0 {
-		return netip.AddrPort{}, fmt.Errorf("reading socket address %q: no address and port", text)
-	}
-	var raw []byte
-	for i := 0; i < len(hexAddr); i += 8 {
-		word, err := strconv.ParseUint(hexAddr[i:i+8], 16, 32)
-		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("reading socket address %q: %w", text, err)
-		}
-		raw = binary.NativeEndian.AppendUint32(raw, uint32(word))
-	}
-	addr, ok := netip.AddrFromSlice(raw)
-	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("reading socket address %q: %d bytes", text, len(raw))
-	}
-	port, err := strconv.ParseUint(hexPort, 16, 16)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("reading socket address %q: %w", text, err)
-	}
-	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), nil
 }
