@@ -111,8 +111,7 @@ func Up(ctx context.Context, l *lab.Lab, cfg Config) (_ *Cluster, err error) {
 
 // Down takes the nodes out of the cluster, with their pods and every file that
 // joining gave them, and ends the control plane. The lab stays up. Calling it
-// again does nothing. A caller that takes the lab down need not call it unless
-// it has the control plane as its own children.
+// again, or after the lab's Down, which ends the cluster too, does nothing.
 func (c *Cluster) Down(ctx context.Context) error {
 	c.mu.Lock()
 	nodes := c.nodes

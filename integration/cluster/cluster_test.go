@@ -4,8 +4,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,17 +47,10 @@ spec:
   containers: [{name: asker, image: IMAGE}]
 `
 
-// start brings up a lab with nodes that can join, or says why it cannot.
-func start(t *testing.T, nodes ...string) *lab.Lab {
+// labOf brings up a lab whose nodes can join.
+func labOf(t *testing.T, nodes ...string) *lab.Lab {
 	t.Helper()
-	_, err := controlplane.Find()
-	var missing *controlplane.MissingError
-	if errors.As(err, &missing) && os.Getenv("CI") != "true" {
-		t.Skipf("the control plane is not built: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	Require(t)
 	cfg := lab.Config{}
 	for _, name := range nodes {
 		cfg.Nodes = append(cfg.Nodes, lab.NodeSpec{Name: name, Full: true})
@@ -65,68 +58,50 @@ func start(t *testing.T, nodes ...string) *lab.Lab {
 	return lab.Start(t, cfg)
 }
 
-func TestClusterRunsADaemonSet(t *testing.T) {
-	l := start(t, "w1", "cp1")
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-	defer cancel()
-	c, err := Up(ctx, l, Config{Progress: t.Output(), Nodes: []NodeSpec{
-		{Name: "w1", Labels: map[string]string{"pool": "workers"}},
-		{Name: "cp1", ControlPlane: true},
-	}})
+// kubectl runs kubectl with in as its input and fails the test when it fails.
+func kubectl(ctx context.Context, t *testing.T, c *Cluster, in string, args ...string) string {
+	t.Helper()
+	out, err := c.Kubectl(ctx, strings.NewReader(in), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := c.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if !t.Failed() {
-			return
-		}
-		for _, args := range [][]string{{"describe", "pods"}, {"logs", "asker"}} {
-			out, err := c.Kubectl(ctx, nil, args...)
-			t.Logf("kubectl %q: %v\n%s", args, err, out)
-		}
-	})
-	kubectl := func(in string, args ...string) string {
-		t.Helper()
-		out, err := c.Kubectl(ctx, strings.NewReader(in), args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(out))
-	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestClusterRunsADaemonSet(t *testing.T) {
+	l := labOf(t, "w1", "cp1")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := Start(t, l, Config{Nodes: []NodeSpec{
+		{Name: "w1", Labels: map[string]string{"pool": "workers"}},
+		{Name: "cp1", ControlPlane: true},
+	}})
 
 	for selector, want := range map[string]string{"pool=workers": "w1", "node-role.kubernetes.io/control-plane": "cp1"} {
-		if got := kubectl("", "get", "nodes", "-l", selector, "-o", "jsonpath={.items[*].metadata.name}"); got != want {
+		if got := kubectl(ctx, t, c, "", "get", "nodes", "-l", selector, "-o", "jsonpath={.items[*].metadata.name}"); got != want {
 			t.Errorf("nodes with %s: %q, want %q", selector, got, want)
 		}
 	}
-	if got := kubectl("", "get", "node", "cp1", "-o", "jsonpath={.spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane" {
+	if got := kubectl(ctx, t, c, "", "get", "node", "cp1", "-o", "jsonpath={.spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane" {
 		t.Errorf("node cp1 has taints %q", got)
 	}
 
-	kubectl(strings.ReplaceAll(daemonSet, "IMAGE", l.PauseRef()), "create", "-f", "-")
-	kubectl("", "rollout", "status", "daemonset/host", "--timeout=90s")
+	kubectl(ctx, t, c, strings.ReplaceAll(daemonSet, "IMAGE", l.PauseRef()), "create", "-f", "-")
+	kubectl(ctx, t, c, "", "rollout", "status", "daemonset/host", "--timeout=90s")
 	for _, n := range l.Nodes() {
-		if got := kubectl("", "get", "pods", "-l", "app=host", "--field-selector=spec.nodeName="+n.Name, "-o", "jsonpath={.items[*].status.podIP}"); got != n.IP.String() {
+		if got := kubectl(ctx, t, c, "", "get", "pods", "-l", "app=host", "--field-selector=spec.nodeName="+n.Name, "-o", "jsonpath={.items[*].status.podIP}"); got != n.IP.String() {
 			t.Errorf("the pod on %s has address %q, want the node's %s", n.Name, got, n.IP)
 		}
 	}
+	checkRuntimeRestart(ctx, t, l, c)
 
 	image, err := l.PushProgram(ctx, lab.Internal, "test/kubectl", "1", filepath.Join(c.binaries, "kubectl"), "get", "--raw", "/version")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(strings.ReplaceAll(asker, "IMAGE", image.Ref), "create", "-f", "-")
-	kubectl("", "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=40s", "pod/asker")
-	if got := kubectl("", "logs", "asker"); !strings.Contains(got, controlplane.KubernetesVersion) {
+	kubectl(ctx, t, c, strings.ReplaceAll(asker, "IMAGE", image.Ref), "create", "-f", "-")
+	kubectl(ctx, t, c, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=90s", "pod/asker")
+	if got := kubectl(ctx, t, c, "", "logs", "asker"); !strings.Contains(got, controlplane.KubernetesVersion) {
 		t.Errorf("the pod that asked the API server got %q", got)
 	}
 
@@ -139,14 +114,26 @@ func TestClusterRunsADaemonSet(t *testing.T) {
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
 		t.Errorf("after Down the cluster's folder: %v, want that it is gone", err)
 	}
+	if t.Failed() {
+		return
+	}
+	checkSecondCluster(ctx, t, l)
+}
 
-	// A node that was left is as good as new.
-	again, err := Up(ctx, l, Config{Progress: t.Output(), Nodes: []NodeSpec{{Name: "w1"}}})
-	if err != nil {
+// checkRuntimeRestart restarts the runtime as the product does: the pods run on
+// and the node stays, or becomes, Ready.
+func checkRuntimeRestart(ctx context.Context, t *testing.T, l *lab.Lab, c *Cluster) {
+	t.Helper()
+	if _, err := l.Node("w1").Run(ctx, "systemctl", "restart", "containerd"); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Down(ctx); err != nil {
-		t.Fatal(err)
+	kubectl(ctx, t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "node/w1")
+	// From the host's network, as a test's own client asks.
+	host := exec.CommandContext(ctx, filepath.Join(c.binaries, "kubectl"), "--kubeconfig="+c.AdminKubeconfig(),
+		"get", "pods", "-l", "app=host", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+	host.Env = []string{"HOME=" + t.TempDir()}
+	if out, err := host.CombinedOutput(); err != nil || string(out) != "0 0" {
+		t.Errorf("restarts of the DaemonSet's containers: %q, %v; want that they ran on", out, err)
 	}
 }
 
@@ -155,7 +142,7 @@ func checkLeft(ctx context.Context, t *testing.T, n *lab.Node) {
 	t.Helper()
 	out, err := n.Run(ctx, "sh", "-c", `
 pgrep -l 'kubelet|containerd-shim|pause|program' || true
-grep -e /var/lib/kubelet -e lab-sysctl /proc/mounts || true
+grep -e /var/lib/kubelet -e lab-sysctl -e /proc/sys/net /proc/mounts || true
 ls -d /var/lib/kubelet /etc/kubernetes/* /usr/local/bin/kubelet /etc/cni/net.d/* /etc/systemd/system/*kube* /run/lab-sysctl /dev/kmsg 2>/dev/null || true
 ip -o address show to 10.96.0.0/12
 ip -o link show cni0 2>/dev/null || true`)
@@ -176,8 +163,32 @@ ip -o link show cni0 2>/dev/null || true`)
 	}
 }
 
+// checkSecondCluster joins a node that left to another cluster, in which it
+// comes back after a reboot. The end of the lab is the end of that cluster.
+func checkSecondCluster(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	c := Start(t, l, Config{Nodes: []NodeSpec{{Name: "w1"}}})
+	n := l.Node("w1")
+	if err := n.Reboot(ctx); err != nil {
+		t.Fatal(err)
+	}
+	bootID, err := n.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(ctx, t, c, "", "wait", "--for=jsonpath={.status.nodeInfo.bootID}="+strings.TrimSpace(bootID), "--timeout=60s", "node/w1")
+	kubectl(ctx, t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "node/w1")
+
+	if err := l.Down(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("pgrep", "-lf", c.dir).Output(); len(out) > 0 {
+		t.Errorf("after the lab's Down there runs %s (%v)", out, err)
+	}
+}
+
 func TestUpRefusesANodeThatCannotJoin(t *testing.T) {
-	l := start(t)
+	l := labOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if _, err := Up(ctx, l, Config{Nodes: []NodeSpec{{Name: "nobody"}}}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {

@@ -55,13 +55,22 @@ func templates() map[string]string {
 
 // writeTemplate writes one of the templates, filled in, into the node.
 func writeTemplate(ctx context.Context, n *lab.Node, source string, facts nodeFacts) error {
-	t, err := template.New(source).Option("missingkey=error").ParseFS(nodeFiles, "node/"+source)
+	content, err := fill(source, facts)
 	if err != nil {
-		return fmt.Errorf("parsing the template of %q: %w", source, err)
+		return err
+	}
+	return n.WriteFile(ctx, templates()[source], content, 0o644)
+}
+
+// fill fills a template in.
+func fill(source string, facts nodeFacts) ([]byte, error) {
+	t, err := template.ParseFS(nodeFiles, "node/"+source)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the template of %q: %w", source, err)
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, facts); err != nil {
-		return fmt.Errorf("filling in the template of %q: %w", source, err)
+		return nil, fmt.Errorf("filling in the template of %q: %w", source, err)
 	}
-	return n.WriteFile(ctx, templates()[source], out.Bytes(), 0o644)
+	return out.Bytes(), nil
 }

@@ -4,7 +4,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -13,8 +16,12 @@ import (
 )
 
 // leave takes from a node what joining gave it: the kubelet, the pods and the
-// files. A node that only began to join is cleaned as well.
+// files. A node that only began to join is cleaned as well; one that went with
+// its lab needs nothing.
 func leave(ctx context.Context, n *lab.Node) error {
+	if _, err := os.Stat(n.Root()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	stop := units()
 	slices.Reverse(stop)
 	for _, unit := range append(stop, "lab-kubernetes-service.service") {
