@@ -68,7 +68,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("finding %s in %q: not built yet; run %q in the integration module, which takes about 20 minutes once",
+	return fmt.Sprintf("finding %s in %q: not built yet; run %q in the integration module, which takes about 10 minutes once",
 		strings.Join(e.Names, ", "), e.Dir, BuildCommand)
 }
 
