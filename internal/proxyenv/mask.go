@@ -122,8 +122,11 @@ func plausibleAuthority(s string) bool {
 	if i := strings.IndexAny(s, `/?#"',;)`); i >= 0 {
 		s = s[:i]
 	}
-	if bare := strings.TrimSuffix(s, ":"); strings.Contains(bare, ":") {
-		s = bare // host:port: and then words
+	if bare := strings.TrimSuffix(s, ":"); bare != s {
+		if !strings.Contains(bare, ":") {
+			return false // a user, and a password that begins with white space
+		}
+		s = bare
 	}
 	e := registryEntry(strings.TrimRight(s, ".]}"))
 	return e.kind == kindName || e.kind == kindAddress
