@@ -91,7 +91,7 @@ func unescape(s string) (raw []byte, size int, ok bool) {
 			digits = 8
 		}
 		n, ok := number(s[1:], digits, 16)
-		if !ok || n > utf8.MaxRune || !ValidText(string(rune(n))) {
+		if !ok || n > utf8.MaxRune || !utf8.ValidRune(rune(n)) || !ValidText(string(rune(n))) {
 			return nil, 0, false
 		}
 		return utf8.AppendRune(nil, rune(n)), 1 + digits, true
@@ -195,7 +195,7 @@ func ParseNames(at Position, unit, value string) ([]string, []Note) {
 	for _, w := range words {
 		x := expand(unit, w)
 		name, _, _ := strings.Cut(x.text, "=")
-		if x.unknown || !ValidName(name) {
+		if x.unknown || !ValidName(name) || !ValidText(x.text) {
 			notes = append(notes, Note{Position: at, Kind: NoteDropped, Text: "a word is no variable's name, so systemd ignores it; use letters, digits and underscores"})
 			continue
 		}
