@@ -30,6 +30,9 @@ func ValidName(name string) bool {
 // ValidText reports whether text is UTF-8 to systemd, which refuses the code points that Unicode
 // reserves for no character as well (utf8.c). One such value costs a whole environment file.
 func ValidText(text string) bool {
+	if isPlain(text) {
+		return true
+	}
 	if !utf8.ValidString(text) {
 		return false
 	}
@@ -43,10 +46,20 @@ func ValidText(text string) bool {
 
 // HasControl reports whether text holds a control character: C0, DEL or C1, or one of the two
 // separators that Unicode has for lines and paragraphs.
-func HasControl(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return r < 0x20 || 0x7F <= r && r <= 0x9F || r == 0x2028 || r == 0x2029
-	})
+func HasControl(text string) bool { return !isPlain(text) && strings.ContainsFunc(text, isControl) }
+
+// isPlain reports whether text is printable ASCII, which most is and which is quickly found out.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] < 0x20 || text[i] >= 0x7F {
+			return false
+		}
+	}
+	return true
+}
+
+func isControl(r rune) bool {
+	return r < 0x20 || 0x7F <= r && r <= 0x9F || r == 0x2028 || r == 0x2029
 }
 
 func isOneOf(c byte, class string) bool { return strings.IndexByte(class, c) >= 0 }

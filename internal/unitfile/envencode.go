@@ -23,10 +23,18 @@ func EnvLine(name, value string) (string, error) {
 	if !ValidText(value) {
 		return "", fmt.Errorf("writing the environment file: the value of %s is not valid UTF-8, for which systemd would drop the whole file; correct the value", name)
 	}
-	if i := strings.IndexFunc(value, func(r rune) bool { return r != '\t' && HasControl(string(r)) }); i >= 0 {
+	if i := controlIndex(value); i >= 0 {
 		return "", fmt.Errorf("writing the environment file: the value of %s holds a control character at byte %d, which not every systemd carries; remove it", name, i)
 	}
 	return name + "=" + quoteEnvValue(value) + "\n", nil
+}
+
+// controlIndex is where the first control character but a tab stands, or -1.
+func controlIndex(text string) int {
+	if isPlain(text) {
+		return -1
+	}
+	return strings.IndexFunc(text, func(r rune) bool { return r != '\t' && isControl(r) })
 }
 
 func quoteEnvValue(value string) string {

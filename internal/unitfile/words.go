@@ -25,9 +25,9 @@ func QuoteWord(text string) (string, error) {
 	return `"` + escaped + `"`, nil
 }
 
-// splitWords splits a directive's value as systemd does (extract-word.c with unquoting and
+// Words splits a directive's value as systemd does (extract-word.c with unquoting and
 // C-unescaping). On an error it returns the words before the bad one.
-func splitWords(text string) ([]string, error) {
+func Words(text string) ([]string, error) {
 	var words []string
 	for {
 		text = strings.TrimLeft(text, whitespace)
@@ -118,7 +118,7 @@ func number(s string, digits, base int) (n uint64, ok bool) {
 // ParseEnvironment says what systemd makes of the value of one Environment= line of a unit. An
 // empty value, which resets the list, gives nothing.
 func ParseEnvironment(at Position, unit, value string) ([]Assignment, []Note) {
-	words, err := splitWords(value)
+	words, err := Words(value)
 	var out []Assignment
 	var notes []Note
 	for _, w := range words {
@@ -189,7 +189,7 @@ func lineNote(at Position, err error, taken int) *Note {
 // ParseNames says which names systemd takes from a UnsetEnvironment= or PassEnvironment= line.
 // UnsetEnvironment= may also hold NAME=value, which removes the variable when it has that value.
 func ParseNames(at Position, unit, value string) ([]string, []Note) {
-	words, err := splitWords(value)
+	words, err := Words(value)
 	var out []string
 	var notes []Note
 	for _, w := range words {
