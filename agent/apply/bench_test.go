@@ -279,6 +279,11 @@ func (h *host) snapshot(t testing.TB) applytest.Snapshot {
 		t.Fatal(err)
 	}
 	out["dead-man enabled"] = fmt.Sprint(enabled)
+	outdated, err := h.model.Outdated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["outdated"] = fmt.Sprint(outdated)
 	rec, err := apply.ReadJournal(h.root)
 	if err != nil {
 		t.Fatal(err)

@@ -121,23 +121,27 @@ func (d *Deadman) Arm(ctx context.Context, times GuardTimes) error {
 }
 
 // Disarm stops the timer and removes units and program. It does not stop the service, which may be
-// who calls.
+// who calls. The program comes first and goes last, so that where there is none there is nothing
+// left to do: not even a reload, without which systemd would call every unit outdated.
 func (d *Deadman) Disarm(ctx context.Context) error {
-	installed, err := d.installed()
-	if err != nil {
+	if installed, err := d.installed(); err != nil || !installed {
 		return err
 	}
-	if installed {
-		if err := d.removeUnits(ctx); err != nil {
-			return fmt.Errorf("disarming the dead-man: %w", err)
-		}
+	if err := d.removeTimer(ctx); err != nil {
+		return fmt.Errorf("disarming the dead-man: %w", err)
+	}
+	if _, err := d.Files.Remove(path.Join(unitDir, DeadmanService)); err != nil {
+		return fmt.Errorf("disarming the dead-man: %w", err)
+	}
+	if err := d.Units.Reload(ctx); err != nil {
+		return fmt.Errorf("disarming the dead-man: %w", err)
 	}
 	return d.removeProgram()
 }
 
 func (d *Deadman) installed() (bool, error) {
-	for _, unit := range []string{DeadmanTimer, DeadmanService} {
-		_, err := d.Files.Lstat(path.Join(unitDir, unit))
+	for _, dir := range d.dirs() {
+		_, err := d.Files.Lstat(dir)
 		if err == nil {
 			return true, nil
 		}
@@ -148,22 +152,26 @@ func (d *Deadman) installed() (bool, error) {
 	return false, nil
 }
 
-func (d *Deadman) removeUnits(ctx context.Context) error {
+// removeTimer stops the timer before its file goes. Where there is no file it was never armed, or
+// stopped and disabled already: systemd refuses to disable what has none.
+func (d *Deadman) removeTimer(ctx context.Context) error {
+	file := path.Join(unitDir, DeadmanTimer)
+	if _, err := d.Files.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
 	if err := d.Units.Stop(ctx, DeadmanTimer); err != nil && !errors.Is(err, systemd.ErrNoSuchUnit) {
 		return err
 	}
 	if err := d.Installer.Disable(ctx, DeadmanTimer); err != nil {
 		return err
 	}
-	for _, unit := range []string{DeadmanTimer, DeadmanService} {
-		if _, err := d.Files.Remove(path.Join(unitDir, unit)); err != nil {
-			return err
-		}
-	}
-	return d.Units.Reload(ctx)
+	_, err := d.Files.Remove(file)
+	return err
 }
 
-// removeProgram removes every version of the program that was left.
+// removeProgram removes every version of the program that was left, and nothing else.
 func (d *Deadman) removeProgram() error {
 	var errs []error
 	for _, dir := range d.dirs() {
@@ -176,15 +184,14 @@ func (d *Deadman) removeProgram() error {
 			continue
 		}
 		for _, version := range versions {
-			for _, file := range []string{programName, ""} {
-				if _, err := d.Files.Remove(path.Join(dir, version.Name(), file)); err != nil {
-					errs = append(errs, err)
-				}
+			if sum, err := hex.DecodeString(version.Name()); err != nil || len(sum) != sha256.Size {
+				continue // not ours
 			}
-		}
-		if _, err := d.Files.Remove(dir); err != nil {
+			_, err := d.Files.Remove(path.Join(dir, version.Name(), programName))
 			errs = append(errs, err)
+			removeEmpty(d.Files, []string{path.Join(dir, version.Name())})
 		}
+		removeEmpty(d.Files, []string{dir})
 	}
 	return errors.Join(errs...)
 }

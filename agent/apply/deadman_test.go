@@ -147,6 +147,19 @@ func TestDeadman_NoexecVarFallsBack(t *testing.T) {
 	}
 }
 
+func TestDeadman_LeavesOtherPeoplesFiles(t *testing.T) {
+	h := newHost(t, scratch(t))
+	const theirs = "/usr/local/lib/proxyward/README"
+	write(t, h.root, theirs, "mine", 0o644)
+	a := h.applier(t, h.parts())
+	h.noexec("/var")
+	wantOutcome(t, a.Apply(t.Context(), change("http://new:3128")), apply.Done)
+	entries, err := h.root.ReadDir("/usr/local/lib/proxyward")
+	if err != nil || len(entries) != 1 || entries[0].Name() != "README" {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
 func TestDeadman_ThatCannotRunForbidsTheChange(t *testing.T) {
 	h := newHost(t, scratch(t))
 	before := h.snapshot(t)

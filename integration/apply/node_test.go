@@ -55,10 +55,10 @@ func build(t *testing.T) string {
 
 // bench makes changes on a node.
 type bench struct {
-	node         *lab.Node
-	root         *hostfs.Root
-	verb, proxy  string
-	withoutFiles bool // the old state has none of our files
+	node        *lab.Node
+	root        *hostfs.Root
+	verb, proxy string
+	restartAt   int // the point of the restart, once it was found
 }
 
 func startBench(t *testing.T, generation lab.Generation) *bench {
@@ -98,10 +98,8 @@ func (b *bench) Reset(t testing.TB) {
 	t.Helper()
 	b.run(t, "sh", "-c", "systemctl disable --now "+apply.DeadmanTimer+" 2>/dev/null; systemctl stop "+apply.DeadmanService+" 2>/dev/null; "+
 		"rm -rf /var/lib/proxyward /etc/proxyward /etc/systemd/system/"+unit+".d /etc/systemd/system/proxyward-deadman.*")
-	if !b.withoutFiles {
-		b.write(t, envFile, "HTTPS_PROXY="+oldProxy+"\n", 0o600)
-		b.write(t, dropIn, "# Managed by Proxyward, an older one\n[Service]\nEnvironmentFile=-"+envFile+"\n", 0o640)
-	}
+	b.write(t, envFile, "HTTPS_PROXY="+oldProxy+"\n", 0o600)
+	b.write(t, dropIn, "# Managed by Proxyward, an older one\n[Service]\nEnvironmentFile=-"+envFile+"\n", 0o640)
 	b.run(t, "sh", "-c", "systemctl daemon-reload; systemctl reset-failed "+unit+" 2>/dev/null; systemctl restart "+unit)
 }
 
@@ -247,7 +245,7 @@ func (b *bench) waitProxy(t *testing.T, want string, limit time.Duration) {
 // dieInRestart makes a change that dies while the daemon is restarted.
 func (b *bench) dieInRestart(t *testing.T) {
 	t.Helper()
-	for at := 1; ; at++ {
+	for at := max(1, b.restartAt); ; at++ {
 		b.Reset(t)
 		if !b.Change(t, at, applytest.During) {
 			t.Fatal("no point in the restart was found")
@@ -258,6 +256,7 @@ func (b *bench) dieInRestart(t *testing.T) {
 		}
 		env, err := b.node.Environ(t.Context(), unit)
 		if err == nil && rec != nil && rec.Step == apply.StepRestart && env["HTTPS_PROXY"] == b.proxy {
+			b.restartAt = at
 			return
 		}
 	}

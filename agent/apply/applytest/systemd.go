@@ -36,6 +36,8 @@ type modelState struct {
 	Invocations int
 	Units       map[string]*modelUnit
 	Enabled     []string
+	// Outdated is set by Enable and Disable, until a reload: systemd then calls every unit outdated.
+	Outdated bool
 }
 
 type modelUnit struct {
@@ -97,6 +99,7 @@ func (s *Systemd) change(do func(st *modelState) error) error {
 
 // load does what a daemon-reload does.
 func (s *Systemd) load(st *modelState) {
+	st.Outdated = false
 	for name, unit := range st.Units {
 		unit.DropIns, unit.EnvironmentFiles = nil, nil
 		dir := filepath.Join("/etc/systemd/system", name+".d")
@@ -289,13 +292,20 @@ func (s *Systemd) Enable(_ context.Context, units ...string) error {
 				st.Enabled = append(st.Enabled, unit)
 			}
 		}
+		st.Outdated = true
 		return nil
 	})
 }
 
-// Disable implements apply.DeadmanInstaller.
+// Disable implements apply.DeadmanInstaller. Like systemd it refuses a unit that has no file.
 func (s *Systemd) Disable(_ context.Context, units ...string) error {
 	return s.change(func(st *modelState) error {
+		for _, unit := range units {
+			if _, err := os.Stat(filepath.Join(s.Root, "/etc/systemd/system", unit)); err != nil {
+				return fmt.Errorf("disabling %q: %w", unit, err)
+			}
+		}
+		st.Outdated = true
 		st.Enabled = slices.DeleteFunc(st.Enabled, func(unit string) bool { return slices.Contains(units, unit) })
 		return nil
 	})

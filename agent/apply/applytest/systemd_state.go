@@ -83,3 +83,9 @@ func (s *Systemd) Enabled(name string) (bool, error) {
 	st, err := s.read()
 	return slices.Contains(st.Enabled, name), err
 }
+
+// Outdated says that systemd needs a reload.
+func (s *Systemd) Outdated() (bool, error) {
+	st, err := s.read()
+	return st.Outdated, err
+}
