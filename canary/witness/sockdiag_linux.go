@@ -13,10 +13,15 @@ import (
 )
 
 // sockDiag asks one network namespace's kernel tables.
-type sockDiag struct{ handle *netlink.Handle }
+type sockDiag struct {
+	handle *netlink.Handle
+	// ended listens for connections that end; nil where we may not listen. Without it what comes
+	// between the last look and the end of a connection is not counted.
+	ended *endings
+}
 
 // openKernel opens the network namespace of a process. Where it is another one than ours, only the
-// netlink socket is made in it; the calling thread returns at once.
+// netlink sockets are made in it; the calling thread returns at once.
 func openKernel(pid int) (Kernel, error) {
 	if pid <= 0 {
 		return nil, errors.New("watching the daemon's connections: its process is not known")
@@ -31,25 +36,33 @@ func openKernel(pid int) (Kernel, error) {
 		return nil, fmt.Errorf("opening our own network namespace: %w", err)
 	}
 	defer ours.Close()
-	var handle *netlink.Handle
+	target := theirs
 	if theirs.Equal(ours) {
-		handle, err = netlink.NewHandle(unix.NETLINK_INET_DIAG)
-	} else {
-		handle, err = netlink.NewHandleAt(theirs, unix.NETLINK_INET_DIAG)
+		target = netns.None() // no switch, and no right to switch is needed
 	}
+	handle, err := netlink.NewHandleAt(target, unix.NETLINK_INET_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("opening sock_diag in the network namespace of process %d: %w", pid, err)
 	}
-	return &sockDiag{handle}, nil
+	ended, err := listenForEndings(target)
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		handle.Close()
+		return nil, fmt.Errorf("listening to sock_diag in the network namespace of process %d: %w", pid, err)
+	}
+	return &sockDiag{handle, ended}, nil
 }
 
 // Close implements Kernel.
 func (d *sockDiag) Close() error {
 	d.handle.Close()
+	if d.ended != nil {
+		d.ended.close()
+	}
 	return nil
 }
 
-// Connections implements Kernel.
+// Connections implements Kernel. Those that ended since the last call come last, so that they were
+// seen before with their owner.
 func (d *sockDiag) Connections() ([]Sample, error) {
 	var samples []Sample
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -64,17 +77,18 @@ func (d *sockDiag) Connections() ([]Sample, error) {
 				continue // it listens
 			}
 			sample := Sample{
-				ID:    uint64(s.InetDiagMsg.ID.Cookie[1])<<32 | uint64(s.InetDiagMsg.ID.Cookie[0]),
-				Inode: s.InetDiagMsg.INode,
-				Socket: Socket{
-					Remote: netip.AddrPortFrom(remote.Unmap(), s.InetDiagMsg.ID.DestinationPort),
-				},
+				ID:     uint64(s.InetDiagMsg.ID.Cookie[1])<<32 | uint64(s.InetDiagMsg.ID.Cookie[0]),
+				Inode:  s.InetDiagMsg.INode,
+				Socket: Socket{Remote: netip.AddrPortFrom(remote.Unmap(), s.InetDiagMsg.ID.DestinationPort)},
 			}
 			if s.TCPInfo != nil {
 				sample.Received = s.TCPInfo.Bytes_received
 			}
 			samples = append(samples, sample)
 		}
+	}
+	if d.ended != nil {
+		samples = append(samples, d.ended.take()...)
 	}
 	return samples, nil
 }
