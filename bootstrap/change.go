@@ -59,7 +59,7 @@ func (c *change) stage(stage Stage, host *node.Node, wanted Wanted) {
 }
 
 func (c *change) judgeBy(host *node.Node, units []drift.Desired) {
-	c.request.Judge = node.Judge{Node: host, Desired: units}
+	c.request.Judge = apply.DriftJudge{Host: host.Observed(), Desired: units}
 	for _, d := range units {
 		c.request.Runtimes = append(c.request.Runtimes, d.Runtime)
 		if d.Runtime.API != runtimes.PullNone {
