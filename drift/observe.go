@@ -13,7 +13,6 @@ import (
 type Tree interface {
 	runtimes.HostFS
 	Lstat(path string) (fs.FileInfo, error)
-	Readlink(path string) (string, error)
 }
 
 // Systemd says what is loaded.
