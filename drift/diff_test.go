@@ -453,6 +453,21 @@ func TestDiffOrdersActionsOfSeveralUnits(t *testing.T) {
 	}
 }
 
+func TestC56_PrefixedVariablesAreCompared(t *testing.T) {
+	d := theDesired()
+	d.Runtime.Prefix = "CONTAINERD_"
+	o := inSync(d)
+	o.Process.Environ = runtimes.Scoped(d.Environment, "CONTAINERD_").Vars
+	o.Loaded.UnsetEnvironment = nil
+	if got, want := summary(Diff([]Desired{d}, []Observed{o}, "v1")), "[] true []"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	o.Process.Environ = theVars()
+	if got, want := summary(Diff([]Desired{d}, []Observed{o}, "v1")), "[restart] false [RestartNeeded]"; got != want {
+		t.Errorf("without the prefix: got %s, want %s", got, want)
+	}
+}
+
 func TestRemovalKeepsWhatAnotherUnitShares(t *testing.T) {
 	gone, stays := absent(), theDesired()
 	stays.Unit = "kubelet.service"

@@ -67,7 +67,7 @@ func fragment(host HostFS, name string) (file, target string, err error) {
 			return "", "", err
 		}
 		i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
-		if i < 0 {
+		if i < 0 || entries[i].IsDir() { // people mistake <unit>/ for <unit>.d/
 			continue
 		}
 		file = path.Join(dir, name)
