@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
@@ -117,13 +119,26 @@ func (o *observation) pull(ctx context.Context, p puller, request Request) ([]wi
 	defer cancel()
 	watch, watchErr := witness.Start(context.WithoutCancel(ctx), request.MainPID)
 	o.arrival, o.pullErr = p.Pull(ctx)
-	if o.pullErr != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if timedOut(ctx, o.pullErr, request.Timeout) {
 		o.pullErr = fmt.Errorf("pulling image %q: no end after %s: %w", request.Image, request.Timeout, o.pullErr)
 	}
 	if watchErr != nil {
 		return nil, watchErr
 	}
 	return watch.Stop()
+}
+
+// timedOut says whether a pull was ended by its deadline. The daemon is told the deadline too and
+// may answer a moment before this process sees it pass.
+func timedOut(ctx context.Context, err error, timeout time.Duration) bool {
+	if err == nil {
+		return false
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return true
+	}
+	deadline, _ := ctx.Deadline()
+	return status.Code(err) == codes.DeadlineExceeded && time.Until(deadline) < timeout/10
 }
 
 // sentTo returns the hosts that the registry itself sent the walk to directly: layers often lie

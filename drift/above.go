@@ -37,7 +37,7 @@ func observeAbove(ctx context.Context, host Host, ref UnitRef, process ProcessLa
 			continue
 		}
 		above.Overrides = append(above.Overrides, runtimes.Override{
-			File: "GET /info", Key: said.key, Variable: said.variable, Value: maskText(said.value),
+			File: "GET /info", Key: said.key, Variable: said.variable, Value: proxyenv.MaskText(said.value),
 		})
 	}
 	return above

@@ -27,6 +27,7 @@ func Diff(desired []Desired, observed []Observed, credentialsVersion string) Pla
 		refused []string
 	)
 	for _, d := range desired {
+		d.Environment = runtimes.Scoped(d.Environment, d.Runtime.Prefix)
 		o, ok := byUnit[d.Unit]
 		u := &unitDiff{desired: d, observed: o}
 		if ok {

@@ -114,7 +114,7 @@ func overrideMessage(other OtherFile) string {
 		return "it wins over Proxyward: " + other.Problem + "; change or remove it"
 	}
 	return fmt.Sprintf("it sets %s after Proxyward's file and wins; remove the lines, or rename the drop-in so that it sorts before %s",
-		strings.Join(other.Names, ", "), DropInName)
+		strings.Join(other.Names, ", "), runtimes.DropInName)
 }
 
 func shadowMessage(other OtherFile, managed []string) string {

@@ -168,7 +168,7 @@ func (u *unitDiff) mismatches() []string {
 func (u *unitDiff) remains() []string {
 	given := slices.Clone(u.desired.Environment.Vars)
 	for p, f := range u.observed.Files.Ours {
-		if f.Exists && f.Owned && !isDropIn(p) && strings.HasPrefix(p, EnvDir+"/") {
+		if f.Exists && f.Owned && !isDropIn(p) && strings.HasPrefix(p, runtimes.EnvDir+"/") {
 			for _, a := range unitfile.ParseEnvFile(p, f.Content, unitfile.EnvDialectCurrent).Assignments {
 				given = append(given, proxyenv.Var{Name: a.Name, Value: maskedSecret(a.Value)})
 			}
@@ -179,7 +179,7 @@ func (u *unitDiff) remains() []string {
 		ours := slices.ContainsFunc(given, func(v proxyenv.Var) bool {
 			return v.Name == have.Name && v.Value.Reveal() == have.Value.Reveal()
 		})
-		if ours || strings.Contains(have.Value.Reveal(), CADir+"/") {
+		if ours || strings.Contains(have.Value.Reveal(), runtimes.CADir+"/") {
 			remains = append(remains, have.Name+" is still set")
 		}
 	}

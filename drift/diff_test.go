@@ -18,7 +18,7 @@ const (
 	password = "plant3d-secret"
 	proxyURL = "http://svc:" + password + "@proxy.corp.example:3128"
 	noProxy  = "localhost,.svc"
-	caFile   = CADir + "/abc/ca.crt"
+	caFile   = runtimes.CADir + "/abc/ca.crt"
 )
 
 func secret(name, value, masked string) proxyenv.Var {
@@ -31,15 +31,15 @@ func theVars() []proxyenv.Var {
 	return []proxyenv.Var{
 		secret("HTTPS_PROXY", proxyURL, masked),
 		secret("NO_PROXY", noProxy, noProxy),
-		secret("SSL_CERT_DIR", "/etc/ssl/certs:"+CADir+"/abc", "/etc/ssl/certs:"+CADir+"/abc"),
+		secret("SSL_CERT_DIR", "/etc/ssl/certs:"+runtimes.CADir+"/abc", "/etc/ssl/certs:"+runtimes.CADir+"/abc"),
 		secret("https_proxy", proxyURL, masked),
 		secret("no_proxy", noProxy, noProxy),
 	}
 }
 
 func theDesired() Desired {
-	dropIn := []byte(headerMark + "\n[Service]\nEnvironmentFile=-" + envPath(unit) + "\nUnsetEnvironment=HTTP_PROXY http_proxy\n")
-	ca := []byte(headerMark + "\nthe CA\n")
+	dropIn := []byte(runtimes.HeaderMark + "\n[Service]\nEnvironmentFile=-" + runtimes.EnvPath(unit) + "\nUnsetEnvironment=HTTP_PROXY http_proxy\n")
+	ca := []byte(runtimes.HeaderMark + "\nthe CA\n")
 	return Desired{
 		Desired: runtimes.Desired{
 			Target: v1alpha1.TargetContainerd,
@@ -47,11 +47,11 @@ func theDesired() Desired {
 			Files: []runtimes.File{
 				{Path: caFile, Mode: 0o644, Content: ca, Masked: ca},
 				{
-					Path: envPath(unit), Mode: 0o600,
-					Content: []byte(headerMark + "\nHTTPS_PROXY=" + proxyURL + "\n"),
-					Masked:  []byte(headerMark + "\nHTTPS_PROXY=http://***@proxy.corp.example:3128\n"),
+					Path: runtimes.EnvPath(unit), Mode: 0o600,
+					Content: []byte(runtimes.HeaderMark + "\nHTTPS_PROXY=" + proxyURL + "\n"),
+					Masked:  []byte(runtimes.HeaderMark + "\nHTTPS_PROXY=http://***@proxy.corp.example:3128\n"),
 				},
-				{Path: dropInPath(unit), Mode: 0o644, Content: dropIn, Masked: dropIn},
+				{Path: runtimes.DropInPath(unit), Mode: 0o644, Content: dropIn, Masked: dropIn},
 			},
 		},
 		Environment: proxyenv.Environment{Vars: theVars(), Unset: []string{"HTTP_PROXY", "http_proxy"}},
@@ -69,8 +69,8 @@ func inSync(d Desired) Observed {
 		Files: FileLayer{Ours: ours},
 		Loaded: LoadedLayer{
 			LoadState: "loaded", ActiveState: "active", SubState: "running",
-			DropInPaths:      []string{dropInPath(d.Unit)},
-			EnvironmentFiles: []string{"-" + envPath(d.Unit)},
+			DropInPaths:      []string{runtimes.DropInPath(d.Unit)},
+			EnvironmentFiles: []string{"-" + runtimes.EnvPath(d.Unit)},
 			UnsetEnvironment: []string{"HTTP_PROXY", "http_proxy"},
 			MainPID:          100, InvocationID: "aa",
 		},
@@ -107,7 +107,7 @@ func summary(p Plan) string {
 }
 
 func TestDiff(t *testing.T) {
-	dropIn, env := dropInPath(unit), envPath(unit)
+	dropIn, env := runtimes.DropInPath(unit), runtimes.EnvPath(unit)
 	later := func(names ...string) OtherFile {
 		o := OtherFile{Path: "/etc/sysconfig/proxy", Mode: 0o644, Names: names, Wins: true}
 		for _, n := range names {
@@ -141,7 +141,7 @@ func TestDiff(t *testing.T) {
 		},
 		"environment file edited, process still right: nothing restarts": {
 			func(_ *Desired, o *Observed) {
-				edit(o, env, func(f *FileState) { f.Content = []byte(headerMark + "\n") })
+				edit(o, env, func(f *FileState) { f.Content = []byte(runtimes.HeaderMark + "\n") })
 			},
 			"[write " + env + "] false [FilesDrifted]", "", "its content differs",
 		},
@@ -422,7 +422,7 @@ func TestDiffOrdersActionsOfSeveralUnits(t *testing.T) {
 	first, second := theDesired(), theDesired()
 	second.Unit = "kubelet.service"
 	second.Files = slices.Clone(second.Files)
-	second.Files[1].Path, second.Files[2].Path = envPath(second.Unit), dropInPath(second.Unit)
+	second.Files[1].Path, second.Files[2].Path = runtimes.EnvPath(second.Unit), runtimes.DropInPath(second.Unit)
 	var observed []Observed
 	for _, d := range []Desired{second, first} {
 		o := inSync(d)
@@ -435,8 +435,8 @@ func TestDiffOrdersActionsOfSeveralUnits(t *testing.T) {
 	}
 	plan := Diff([]Desired{first, second}, observed, "v1")
 	want := []string{
-		"write " + caFile, "write " + envPath(unit), "write " + envPath("kubelet.service"),
-		"write " + dropInPath(unit), "write " + dropInPath("kubelet.service"), "reload ", "restart ", "restart ",
+		"write " + caFile, "write " + runtimes.EnvPath(unit), "write " + runtimes.EnvPath("kubelet.service"),
+		"write " + runtimes.DropInPath(unit), "write " + runtimes.DropInPath("kubelet.service"), "reload ", "restart ", "restart ",
 	}
 	var got []string
 	for _, a := range plan.Actions {
@@ -450,6 +450,21 @@ func TestDiffOrdersActionsOfSeveralUnits(t *testing.T) {
 	}
 	if why := plan.Actions[6].Why; !strings.Contains(why, "bound.service") {
 		t.Errorf("a unit that is restarted too is not named in %q", why)
+	}
+}
+
+func TestC56_PrefixedVariablesAreCompared(t *testing.T) {
+	d := theDesired()
+	d.Runtime.Prefix = "CONTAINERD_"
+	o := inSync(d)
+	o.Process.Environ = runtimes.Scoped(d.Environment, "CONTAINERD_").Vars
+	o.Loaded.UnsetEnvironment = nil
+	if got, want := summary(Diff([]Desired{d}, []Observed{o}, "v1")), "[] true []"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	o.Process.Environ = theVars()
+	if got, want := summary(Diff([]Desired{d}, []Observed{o}, "v1")), "[restart] false [RestartNeeded]"; got != want {
+		t.Errorf("without the prefix: got %s, want %s", got, want)
 	}
 }
 

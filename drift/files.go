@@ -1,13 +1,13 @@
 package drift
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"path"
 	"slices"
 
 	"github.com/proxyward/proxyward/internal/hostfs"
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // observeFiles reads our files and everybody's who names a variable of ours for the unit.
@@ -34,8 +34,8 @@ func observeFiles(host Tree, ref UnitRef) FileLayer {
 // ourPaths are the files to look at: those desired, those that every unit of ours has, and the CA
 // folders that are there.
 func ourPaths(host Tree, ref UnitRef) ([]string, error) {
-	paths := append(slices.Clone(ref.Paths), dropInPath(ref.Unit), envPath(ref.Unit))
-	folders, err := readDir(host, CADir)
+	paths := append(slices.Clone(ref.Paths), runtimes.DropInPath(ref.Unit), runtimes.EnvPath(ref.Unit))
+	folders, err := readDir(host, runtimes.CADir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,22 +43,19 @@ func ourPaths(host Tree, ref UnitRef) ([]string, error) {
 		if !folder.IsDir() {
 			continue
 		}
-		files, err := readDir(host, path.Join(CADir, folder.Name()))
+		files, err := readDir(host, path.Join(runtimes.CADir, folder.Name()))
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range files {
 			if file.Type().IsRegular() {
-				paths = append(paths, path.Join(CADir, folder.Name(), file.Name()))
+				paths = append(paths, path.Join(runtimes.CADir, folder.Name(), file.Name()))
 			}
 		}
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
 }
-
-func dropInPath(unit string) string { return path.Join(DropInDir, unit+".d", DropInName) }
-func envPath(unit string) string    { return path.Join(EnvDir, unit+".env") }
 
 // readDir lists a directory; one that is not there, or is none, has no entries.
 func readDir(host Tree, dir string) ([]fs.DirEntry, error) {
@@ -91,14 +88,6 @@ func fileState(host Tree, file string) (FileState, error) {
 	if err != nil {
 		return FileState{}, err
 	}
-	state.Owned = isOwned(state.Content)
+	state.Owned = runtimes.Owned(state.Content)
 	return state, nil
-}
-
-// headerMark begins the first line of every file of ours.
-const headerMark = "# Managed by Proxyward"
-
-// isOwned says whether a file bears our header, which is its first line.
-func isOwned(content []byte) bool {
-	return bytes.HasPrefix(content, []byte(headerMark))
 }

@@ -28,7 +28,7 @@ func TestHashCoversWhatIsPlanned(t *testing.T) {
 		},
 		"the secret itself": func(d *Desired, o *Observed) {
 			d.Files[1].Content = []byte("another password")
-			edit(o, envPath(unit), func(f *FileState) { f.Content = d.Files[1].Content })
+			edit(o, runtimes.EnvPath(unit), func(f *FileState) { f.Content = d.Files[1].Content })
 		},
 		"why an action is needed": func(_ *Desired, o *Observed) { setVar(o, "NO_PROXY", "x") },
 		"other people's files":    func(_ *Desired, o *Observed) { o.Files.Others = []OtherFile{{Path: "/x", Names: []string{"NO_PROXY"}}} },

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/proxyward/proxyward/internal/proxyenv"
 	"github.com/proxyward/proxyward/internal/unitfile"
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // MaxDiff is the size of a masked diff at most, in bytes: what NodeProxy's status takes.
@@ -52,7 +52,7 @@ func fileDiff(a Action, found FileState) string {
 	after := shown(a.File)
 	before := maskForeign(found.Content)
 	private := func(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 }
-	if private(found.Mode) || a.Kind == ActionWrite && private(a.File.Mode) || path.Dir(a.File.Path) == EnvDir {
+	if private(found.Mode) || a.Kind == ActionWrite && private(a.File.Mode) || path.Dir(a.File.Path) == runtimes.EnvDir {
 		before = maskSecretFile(found.Content, after)
 	}
 	if d := udiff.Unified(oldName, newName, printable(before), printable(after)); d != "" {
@@ -73,11 +73,7 @@ func fileDiff(a Action, found FileState) string {
 // maskForeign masks what was found on the host. It was written by anybody, so it is judged by its
 // shape.
 func maskForeign(content []byte) []byte {
-	lines := strings.SplitAfter(string(content), "\n")
-	for i, line := range lines {
-		lines[i] = maskText(line)
-	}
-	return []byte(strings.Join(lines, ""))
+	return []byte(proxyenv.MaskText(string(content)))
 }
 
 // maskSecretFile masks what was found in a file that holds secrets. Whoever edited it may have given
@@ -89,7 +85,7 @@ func maskSecretFile(content, masked []byte) []byte {
 	}
 	var out strings.Builder
 	for line := range strings.Lines(string(content)) {
-		text := maskText(line)
+		text := proxyenv.MaskText(line)
 		if known[text] || text == "\n" {
 			out.WriteString(text)
 			continue
@@ -134,9 +130,3 @@ func cut(diff string) string {
 	}
 	return diff[:end] + fmt.Sprintf("\n(cut: %d bytes more)\n", len(diff)-end)
 }
-
-// maskText masks credentials in foreign text.
-func maskText(text string) string { return userinfo.ReplaceAllString(text, "://"+proxyenv.Mask+"@") }
-
-// userinfo of a URL.
-var userinfo = regexp.MustCompile(`://[^\s"']*@`)

@@ -31,7 +31,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestMaskedDiff(t *testing.T) {
-	dropIn, env := dropInPath(unit), envPath(unit)
+	dropIn, env := runtimes.DropInPath(unit), runtimes.EnvPath(unit)
 	tests := map[string]func(d *Desired, o *Observed){
 		"install": func(_ *Desired, o *Observed) {
 			for p := range o.Files.Ours {
@@ -43,7 +43,7 @@ func TestMaskedDiff(t *testing.T) {
 				f.Content = []byte(strings.Replace(string(f.Content), "http_proxy", "http_proxy \x1b[31m\xff", 1))
 			})
 			edit(o, env, func(f *FileState) {
-				f.Content = []byte(headerMark + "\nHTTPS_PROXY=http://old:" + password + "@old.example:3128\n")
+				f.Content = []byte(runtimes.HeaderMark + "\nHTTPS_PROXY=http://old:" + password + "@old.example:3128\n")
 			})
 		},
 		"password": func(_ *Desired, o *Observed) {
@@ -70,7 +70,7 @@ func TestMaskedDiff(t *testing.T) {
 
 func TestMaskedDiffIsCut(t *testing.T) {
 	d := theDesired()
-	d.Files[2].Content = []byte(headerMark + "\n" + strings.Repeat("# ü a comment of some length\n", 1000))
+	d.Files[2].Content = []byte(runtimes.HeaderMark + "\n" + strings.Repeat("# ü a comment of some length\n", 1000))
 	d.Files[2].Masked = d.Files[2].Content
 	o := inSync(d)
 	o.Files.Ours[d.Files[2].Path] = FileState{}

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // readMisplaced finds files that were meant for the unit and that systemd does not read: drop-ins in
@@ -12,7 +14,7 @@ func (o *others) readMisplaced() error {
 	stem := strings.TrimSuffix(o.ref.Unit, path.Ext(o.ref.Unit))
 	right := o.ref.Unit + ".d"
 	for _, name := range []string{o.ref.Unit, stem + ".d", stem, right} {
-		dir := path.Join(DropInDir, name)
+		dir := path.Join(runtimes.UnitDir, name)
 		entries, err := readDir(o.host, dir)
 		if err != nil {
 			return err

@@ -2,8 +2,11 @@ package drift
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"time"
 
 	"github.com/proxyward/proxyward/internal/systemd"
 	"github.com/proxyward/proxyward/runtimes"
@@ -13,7 +16,6 @@ import (
 type Tree interface {
 	runtimes.HostFS
 	Lstat(path string) (fs.FileInfo, error)
-	Readlink(path string) (string, error)
 }
 
 // Systemd says what is loaded.
@@ -71,28 +73,37 @@ func Observe(ctx context.Context, host Host, units []UnitRef) []Observed {
 	return observed
 }
 
-// observeRunning reads what systemd loaded and the process that it names. A process that is gone
-// by then was replaced meanwhile, so systemd is asked once more.
+const (
+	// lookAgain is how often, and lookPause how long apart, a process is looked at that may not be
+	// the daemon yet: between fork and exec it has somebody else's environment, in exec it has none.
+	lookAgain = 5
+	lookPause = 20 * time.Millisecond
+	// justStarted is the age below which a unit's process is doubted.
+	justStarted = 5 * time.Second
+)
+
+// observeRunning reads what systemd loaded and the process that it names. A process that is gone by
+// then was replaced meanwhile, so systemd is asked again.
 func observeRunning(ctx context.Context, host Host, ref UnitRef) (LoadedLayer, ProcessLayer) {
 	if host.Systemd == nil {
 		return LoadedLayer{Absent: true}, ProcessLayer{}
 	}
-	var (
-		loaded  LoadedLayer
-		process ProcessLayer
-	)
-	for range 2 {
+	for attempt := 1; ; attempt++ {
 		unit, err := host.Systemd.Show(ctx, ref.Unit)
 		if err != nil {
 			return LoadedLayer{Err: err}, ProcessLayer{Err: fmt.Errorf("reading the process of %q: systemd did not say which it is", ref.Unit)}
 		}
-		loaded = loadedLayer(unit, ref.Runtime.Prefix)
-		process = observeProcess(host.Processes, loaded, ref.Runtime.Prefix)
-		if process.Err == nil {
-			break
+		loaded := loadedLayer(unit, ref.Runtime.Prefix)
+		process, sure := observeProcess(host.Processes, loaded, ref.Runtime.Prefix)
+		if sure || attempt == lookAgain {
+			return loaded, process
+		}
+		select {
+		case <-ctx.Done():
+			return loaded, process
+		case <-time.After(lookPause):
 		}
 	}
-	return loaded, process
 }
 
 // loadedLayer converts what systemd says, with the variables that concern us alone.
@@ -124,32 +135,39 @@ func loadedLayer(u systemd.Unit, prefix string) LoadedLayer {
 	return l
 }
 
-// observeProcess reads the main process of a unit that runs.
-func observeProcess(processes Processes, loaded LoadedLayer, prefix string) ProcessLayer {
+// observeProcess reads the main process of a unit that runs. It is sure of what it returns unless
+// another look could show something else.
+func observeProcess(processes Processes, loaded LoadedLayer, prefix string) (layer ProcessLayer, sure bool) {
 	switch loaded.ActiveState {
 	case "active", "reloading":
 	case "inactive", "failed", "deactivating":
-		return ProcessLayer{Running: runtimes.False}
+		return ProcessLayer{Running: runtimes.False}, true
 	default:
-		return ProcessLayer{} // activating: the process, if any, need not be the daemon yet
+		return ProcessLayer{}, true // activating: the process, if any, need not be the daemon yet
 	}
 	fail := func(err error) ProcessLayer {
 		return ProcessLayer{PID: loaded.MainPID, Running: runtimes.True, Err: err}
 	}
 	if loaded.MainPID == 0 {
-		return fail(fmt.Errorf("reading the unit's process: systemd knows no main process of it"))
+		return fail(errors.New("reading the unit's process: systemd knows no main process of it")), true
 	}
 	if processes == nil {
-		return fail(fmt.Errorf("reading process %d: the host's processes cannot be seen from here", loaded.MainPID))
+		return fail(fmt.Errorf("reading process %d: the host's processes cannot be seen from here", loaded.MainPID)), true
 	}
 	p, err := processes.Process(loaded.MainPID)
 	if err != nil {
-		return fail(err)
+		return fail(err), !errors.Is(err, ErrGone)
 	}
+	if len(p.Environ) == 0 {
+		return fail(fmt.Errorf("reading process %d: it has no environment at all, which systemd gives to no service; it is just being started, or hides it", loaded.MainPID)), false
+	}
+	// systemd tells each process its invocation. A unit may take that away, or have a main process
+	// that systemd did not start, so after a while the process counts as it is.
+	sure = slices.Contains(p.Environ, "INVOCATION_ID="+loaded.InvocationID) || time.Since(loaded.ActiveEnterTime) > justStarted
 	return ProcessLayer{
 		PID:     loaded.MainPID,
 		Started: p.Started,
 		Environ: ourVars(p.Environ, prefix),
 		Running: runtimes.True,
-	}
+	}, sure
 }

@@ -102,6 +102,7 @@ type AboveLayer struct {
 // Desired is what one unit must be: files, environment, and what is known of its runtime.
 type Desired struct {
 	runtimes.Desired
+	// Environment that the runtime must have, as it is rendered from: without Runtime.Prefix.
 	Environment proxyenv.Environment
 	Runtime     runtimes.Runtime
 	// Absent asks for our files to go.

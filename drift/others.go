@@ -11,6 +11,7 @@ import (
 	"github.com/proxyward/proxyward/internal/hostfs"
 	"github.com/proxyward/proxyward/internal/proxyenv"
 	"github.com/proxyward/proxyward/internal/unitfile"
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // observeOthers finds other people's files that set, unset or drop a variable of ours for a unit,
@@ -81,74 +82,75 @@ func (o *others) readManager() error {
 
 // readUnit reads the unit file and its drop-ins, with a stand-in for ours at its place.
 func (o *others) readUnit() error {
-	unitFile, err := fragment(o.host, o.ref.Unit)
+	unit, err := runtimes.FindUnit(o.host, o.ref.Unit)
 	if err != nil {
 		return err
 	}
-	if unitFile != "" {
-		if err := o.add(unitFile); err != nil {
+	if unit == nil {
+		return nil // nothing is loaded, so nothing can win
+	}
+	ours := runtimes.DropInPath(o.ref.Unit)
+	standIn := unitfile.Source{Path: ours, Content: []byte("[Service]\nEnvironmentFile=-" + runtimes.EnvPath(o.ref.Unit) + "\n")}
+	placed := false
+	for i, s := range unit.Sources {
+		name := path.Base(s.Path)
+		if i > 0 && name >= runtimes.DropInName && !placed {
+			placed = true
+			o.files = append(o.files, standIn)
+		}
+		if s.Path == ours {
+			continue
+		}
+		if i > 0 && name == runtimes.DropInName {
+			o.judgeNamesake(s.Path)
+			continue
+		}
+		if err := o.remember(s); err != nil {
 			return err
 		}
-	}
-	list, err := dropIns(o.host, o.ref.Unit)
-	if err != nil {
-		return err
-	}
-	placed := false
-	for _, d := range list {
-		name := path.Base(d.path)
-		if name >= DropInName && !placed {
-			placed = true
-			o.files = append(o.files, unitfile.Source{Path: dropInPath(o.ref.Unit), Content: []byte("[Service]\nEnvironmentFile=-" + envPath(o.ref.Unit) + "\n")})
-		}
-		switch {
-		case d.path == dropInPath(o.ref.Unit):
-		case name == DropInName:
-			o.judgeNamesake(d)
-		case !d.masked:
-			if err := o.add(d.path); err != nil {
-				return err
-			}
-			if name > DropInName {
-				o.judgeResets(d.path)
-			}
+		o.files = append(o.files, s)
+		if i > 0 && name > runtimes.DropInName {
+			o.judgeResets(s)
 		}
 	}
 	if !placed {
-		o.files = append(o.files, unitfile.Source{Path: dropInPath(o.ref.Unit), Content: []byte("[Service]\nEnvironmentFile=-" + envPath(o.ref.Unit) + "\n")})
+		o.files = append(o.files, standIn)
 	}
 	return nil
 }
 
-// add reads a unit file or drop-in.
-func (o *others) add(file string) error {
-	content, err := o.read(file)
+// remember notes a file that was read already.
+func (o *others) remember(s unitfile.Source) error {
+	info, err := o.host.Stat(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // removed meanwhile: the next look will tell
+	}
 	if err != nil {
 		return err
 	}
-	o.files = append(o.files, unitfile.Source{Path: file, Content: content})
+	o.sources[s.Path] = source{rank: len(o.sources), mode: info.Mode(), content: s.Content}
 	return nil
 }
 
 // judgeNamesake judges a drop-in with the name of ours: systemd reads only the nearest of a name.
-func (o *others) judgeNamesake(d dropIn) {
-	dirs := dropInDirectories(o.ref.Unit)
-	if slices.Index(dirs, path.Dir(d.path)) > slices.Index(dirs, path.Dir(dropInPath(o.ref.Unit))) {
+func (o *others) judgeNamesake(file string) {
+	dirs := runtimes.DropInDirs(o.ref.Unit)
+	ours := path.Dir(runtimes.DropInPath(o.ref.Unit))
+	if at := slices.Index(dirs, path.Dir(file)); at < 0 || at > slices.Index(dirs, ours) {
 		return // ours is nearer, once it is there
 	}
 	o.list = append(o.list, OtherFile{
-		Path: d.path, Wins: true,
+		Path: file, Wins: true,
 		Problem: "systemd reads it instead of Proxyward's drop-in, which has the same name in a directory that counts less",
 	})
 }
 
 // judgeResets looks in a drop-in after ours for an empty directive that drops what ours says.
-func (o *others) judgeResets(file string) {
-	source := o.sources[file]
-	for _, d := range unitfile.ParseUnit(file, source.content).Directives {
+func (o *others) judgeResets(s unitfile.Source) {
+	for _, d := range unitfile.ParseUnit(s.Path, s.Content).Directives {
 		if d.Section == "Service" && d.Value == "" && (d.Key == "EnvironmentFile" || d.Key == "UnsetEnvironment") {
 			o.list = append(o.list, OtherFile{
-				Path: file, Mode: source.mode, Wins: true,
+				Path: s.Path, Mode: o.sources[s.Path].mode, Wins: true,
 				Problem: "its empty " + d.Key + "= drops what Proxyward's drop-in says",
 			})
 			return
@@ -169,7 +171,7 @@ func (o *others) collect(effective unitfile.Environment) {
 		}
 		return entries[key]
 	}
-	ours := envPath(o.ref.Unit)
+	ours := runtimes.EnvPath(o.ref.Unit)
 	for _, v := range effective.Variables {
 		if !isOurs(v.Name, o.ref.Runtime.Prefix) {
 			continue
@@ -232,7 +234,7 @@ func mentionsProxy(content []byte) bool {
 // readEnvironmentFile reads for unitfile.Effective. In place of ours it gives every variable that
 // Proxyward may set. A failure other than absence must not pass for absence.
 func (o *others) readEnvironmentFile(file string) ([]byte, error) {
-	if file == envPath(o.ref.Unit) {
+	if file == runtimes.EnvPath(o.ref.Unit) {
 		return standIn(o.ref.Runtime.Prefix), nil
 	}
 	content, err := o.read(file)

@@ -2,7 +2,6 @@ package drift
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -79,17 +78,17 @@ func TestObserveOthers(t *testing.T) {
 		},
 		"ours is not somebody else's": {
 			map[string]string{
-				etc + DropInName: "[Service]\nEnvironmentFile=-" + envPath(unit) + "\nUnsetEnvironment=HTTP_PROXY\n",
-				envPath(unit):    "HTTPS_PROXY=http://ours\n",
+				etc + runtimes.DropInName: "[Service]\nEnvironmentFile=-" + runtimes.EnvPath(unit) + "\nUnsetEnvironment=HTTP_PROXY\n",
+				runtimes.EnvPath(unit):    "HTTPS_PROXY=http://ours\n",
 			},
 			nil,
 		},
 		"a nearer file of our name keeps ours from being read": {
-			map[string]string{"/etc/systemd/system.control/containerd.service.d/" + DropInName: "[Service]\n"},
-			[]string{"/etc/systemd/system.control/containerd.service.d/" + DropInName + " wins !systemd reads it instead"},
+			map[string]string{"/etc/systemd/system.control/containerd.service.d/" + runtimes.DropInName: "[Service]\n"},
+			[]string{"/etc/systemd/system.control/containerd.service.d/" + runtimes.DropInName + " wins !systemd reads it instead"},
 		},
 		"a farther file of our name is masked by ours": {
-			map[string]string{"/usr/lib/systemd/system/containerd.service.d/" + DropInName: plain},
+			map[string]string{"/usr/lib/systemd/system/containerd.service.d/" + runtimes.DropInName: plain},
 			nil,
 		},
 		"a later empty EnvironmentFile= drops ours": {
@@ -148,7 +147,13 @@ func TestObserveOthers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			list, err := observeOthers(tree(t, test.files), UnitRef{Unit: unit})
+			root := tree(t, test.files)
+			if found, err := runtimes.FindUnit(root, unit); err != nil {
+				t.Fatal(err)
+			} else if found == nil {
+				put(t, root.Dir(), "/usr/lib/systemd/system/"+unit, "[Service]\n")
+			}
+			list, err := observeOthers(root, UnitRef{Unit: unit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,26 +180,6 @@ func TestObserveOthers(t *testing.T) {
 	}
 }
 
-func TestDropInDirectories(t *testing.T) {
-	dirs := dropInDirectories("foo-bar-baz.service")
-	index := func(dir string) int {
-		i := slices.Index(dirs, dir)
-		if i < 0 {
-			t.Fatalf("%q is not among %q", dir, dirs)
-		}
-		return i
-	}
-	order := []string{
-		"/etc/systemd/system/foo-bar-baz.service.d", "/etc/systemd/system/foo-bar-.service.d", "/etc/systemd/system/foo-.service.d",
-		"/usr/lib/systemd/system/foo-bar-baz.service.d", "/etc/systemd/system/service.d", "/usr/lib/systemd/system/service.d",
-	}
-	for i := range order[1:] {
-		if index(order[i]) >= index(order[i+1]) {
-			t.Errorf("%q does not come before %q", order[i], order[i+1])
-		}
-	}
-}
-
 func TestOthersWithPrefix(t *testing.T) {
 	root := tree(t, map[string]string{
 		"/etc/systemd/system/k3s.service":     "[Service]\nEnvironmentFile=-/etc/systemd/system/k3s.service.env\n",
@@ -210,7 +195,7 @@ func TestOthersWithPrefix(t *testing.T) {
 }
 
 func TestUnreadableFileIsNotAbsent(t *testing.T) {
-	root := tree(t, map[string]string{"/etc/systemd/system/containerd.service.d/a.conf": "[Service]\nEnvironmentFile=-/etc/default/a\n", "/etc/default/a/": ""})
+	root := tree(t, map[string]string{"/etc/systemd/system/containerd.service": "[Service]\n", "/etc/systemd/system/containerd.service.d/a.conf": "[Service]\nEnvironmentFile=-/etc/default/a\n", "/etc/default/a/": ""})
 	if _, err := observeOthers(root, UnitRef{Unit: unit}); err == nil {
 		t.Error("an environment file that cannot be read passes for one that is not there")
 	}

@@ -55,5 +55,5 @@ func ourVars(environ []string, prefix string) []proxyenv.Var {
 
 // maskedSecret is a value found on the host, whose credentials are known by their shape only.
 func maskedSecret(value string) proxyenv.Secret {
-	return proxyenv.NewSecret(value, maskText(value))
+	return proxyenv.NewSecret(value, proxyenv.MaskText(value))
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/proxyward/proxyward/internal/systemd"
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // WatchConfig says what to watch.
@@ -44,23 +46,18 @@ type Look struct {
 // causeFullPass is the cause of a look that has none.
 const causeFullPass = "full pass"
 
-// WatchPaths returns the directories and files of a unit whose changes matter: the drop-in
-// directories that people write to, the unit's own environment and CA, and what the runtime's
-// adapter read. Directories that systemd generates are left to its reload signal.
+// WatchPaths returns the directories and files of a unit whose changes matter: its drop-in
+// directories and unit files, its own environment and CA, and what the runtime's adapter read.
 func WatchPaths(ref UnitRef) (dirs, files []string) {
-	for _, dir := range []string{
-		"/etc/systemd/system.control", "/run/systemd/system.control",
-		DropInDir, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
-	} {
-		for _, name := range append(dropInNames(ref.Unit), typeDropInName(ref.Unit)) {
-			dirs = append(dirs, path.Join(dir, name))
-		}
-		files = append(files, path.Join(dir, ref.Unit))
+	dirs = runtimes.DropInDirs(ref.Unit)
+	for _, dir := range dirs {
+		files = append(files, path.Join(path.Dir(dir), ref.Unit))
 	}
-	files = append(files, envPath(ref.Unit))
+	files = append(files, runtimes.EnvPath(ref.Unit))
 	files = append(files, ref.Paths...)
 	files = append(files, ref.Runtime.Config...)
-	return dirs, files
+	slices.Sort(files)
+	return dirs, slices.Compact(files)
 }
 
 // Watch tells when to observe again, until ctx ends; then the channel is closed. Directories that

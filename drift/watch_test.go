@@ -10,6 +10,7 @@ import (
 
 	"github.com/proxyward/proxyward/internal/hostfs"
 	"github.com/proxyward/proxyward/internal/systemd"
+	"github.com/proxyward/proxyward/runtimes"
 )
 
 // watching starts a Watch and takes its first look.
@@ -94,10 +95,10 @@ func TestWatch(t *testing.T) {
 		"C13: a mode is changed": {
 			map[string]string{"/etc/proxyward/env/containerd.service.env": "1"},
 			[]step{{func(t *testing.T, root string) {
-				if err := os.Chmod(filepath.Join(root, envPath(unit)), 0o600); err != nil {
+				if err := os.Chmod(filepath.Join(root, runtimes.EnvPath(unit)), 0o600); err != nil {
 					t.Fatal(err)
 				}
-			}, envPath(unit)}},
+			}, runtimes.EnvPath(unit)}},
 		},
 		"the directory is created later, with parents": {
 			map[string]string{"/etc/": ""},
@@ -192,7 +193,7 @@ func TestWatchSeesOurOwnAtomicWrites(t *testing.T) {
 	dirs, files := WatchPaths(UnitRef{Unit: unit})
 	looks := watching(t, WatchConfig{Host: root, Dirs: dirs, Files: files, FullPass: time.Hour})
 	for _, content := range []string{"one", "two"} {
-		if _, err := root.WriteFile(dropInPath(unit), []byte(content), 0o644); err != nil {
+		if _, err := root.WriteFile(runtimes.DropInPath(unit), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, looks, "/etc/systemd")
@@ -201,12 +202,12 @@ func TestWatchSeesOurOwnAtomicWrites(t *testing.T) {
 }
 
 func TestWatchJoinsBursts(t *testing.T) {
-	root := tree(t, map[string]string{dropInPath(unit): "0"})
+	root := tree(t, map[string]string{runtimes.DropInPath(unit): "0"})
 	dirs, _ := WatchPaths(UnitRef{Unit: unit})
 	looks := watching(t, WatchConfig{Host: root, Dirs: dirs, FullPass: time.Hour, Debounce: 100 * time.Millisecond})
 	began := time.Now()
 	for time.Since(began) < 2*time.Second {
-		put(t, root.Dir(), dropInPath(unit), time.Now().String())
+		put(t, root.Dir(), runtimes.DropInPath(unit), time.Now().String())
 		time.Sleep(10 * time.Millisecond)
 		select {
 		case <-looks: // it comes though there is no quiet
@@ -240,7 +241,7 @@ func TestWatchPathsNamesWhatTheAdapterRead(t *testing.T) {
 	joined := strings.Join(append(dirs, files...), " ")
 	for _, want := range []string{
 		"/etc/systemd/system/containerd.service.d", "/etc/systemd/system/service.d", "/run/systemd/system/containerd.service.d",
-		envPath(unit), caFile, "/etc/containerd/config.toml", "/etc/systemd/system/containerd.service",
+		runtimes.EnvPath(unit), caFile, "/etc/containerd/config.toml", "/etc/systemd/system/containerd.service",
 	} {
 		if !strings.Contains(joined, want) {
 			t.Errorf("%q is not watched", want)

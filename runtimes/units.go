@@ -67,7 +67,7 @@ func fragment(host HostFS, name string) (file, target string, err error) {
 			return "", "", err
 		}
 		i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
-		if i < 0 {
+		if i < 0 || entries[i].IsDir() { // people mistake <unit>/ for <unit>.d/
 			continue
 		}
 		file = path.Join(dir, name)
@@ -125,6 +125,9 @@ func loadUnit(host HostFS, name string, names []string, file string) (*Unit, err
 			continue // masks the same name in the directories after it
 		}
 		content, err := host.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a link that leads nowhere
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -133,10 +136,10 @@ func loadUnit(host HostFS, name string, names []string, file string) (*Unit, err
 	return u, nil
 }
 
-// dropInPaths lists the drop-ins of a unit, sorted by file name whatever their directory. Of those
-// with one name the nearest wins: first the directories of the unit's names, in the order of
-// unitDirs, and last those of its type (service.d).
-func dropInPaths(host HostFS, names []string) ([]string, error) {
+// DropInDirs lists the directories whose drop-ins apply to a unit, given all its names. Of drop-ins
+// with one file name the nearest counts: first the directories of the names, those of their
+// prefixes behind each, and last those of the type (service.d).
+func DropInDirs(names ...string) []string {
 	var dirs []string
 	for _, name := range names {
 		for _, dir := range unitDirs() {
@@ -148,8 +151,13 @@ func dropInPaths(host HostFS, names []string) ([]string, error) {
 	for _, dir := range unitDirs() {
 		dirs = append(dirs, path.Join(dir, "service.d"))
 	}
+	return dirs
+}
+
+// dropInPaths lists the drop-ins of a unit, sorted by file name whatever their directory.
+func dropInPaths(host HostFS, names []string) ([]string, error) {
 	byName := map[string]string{}
-	for _, dir := range dirs {
+	for _, dir := range DropInDirs(names...) {
 		entries, err := readDir(host, dir)
 		if err != nil {
 			return nil, err

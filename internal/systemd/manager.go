@@ -32,6 +32,8 @@ const (
 	dialTimeout = 5 * time.Second
 	// callTimeout bounds one question. It leaves room for a reload, during which systemd is silent.
 	callTimeout = 10 * time.Second
+	// pingInterval is how soon a ping that was not answered is followed by another.
+	pingInterval = 20 * time.Millisecond
 )
 
 // ErrAbsent says that there is no systemd to ask below the host's root.
@@ -80,8 +82,8 @@ func (m *Manager) drop(conn *sdbus.Conn) {
 	}
 }
 
-// call asks something that systemd answers at once. A connection on which it does not is given up:
-// while systemd re-executes itself, a connection can be accepted and never be served.
+// call asks something that systemd answers at once. A connection on which it does not is given up,
+// since nothing would tell one that is no longer served from a slow one.
 func (m *Manager) call(ctx context.Context, ask func(ctx context.Context, conn *sdbus.Conn) error) error {
 	conn, err := m.connected(ctx)
 	if err != nil {
@@ -144,7 +146,10 @@ func dial(ctx context.Context, hostRoot string) (conn *dbus.Conn, bus bool, err 
 	}
 	conn, privateErr := dialSocket(ctx, filepath.Join(hostRoot, privateSocket))
 	if privateErr == nil {
-		return conn, false, nil
+		if privateErr = awaken(ctx, conn); privateErr == nil {
+			return conn, false, nil
+		}
+		_ = conn.Close() // awaken's error tells more
 	}
 	if errors.Is(busErr, os.ErrNotExist) && errors.Is(privateErr, os.ErrNotExist) {
 		return nil, false, fmt.Errorf("%w: neither %q nor %q is there", ErrAbsent, busSocket, privateSocket)
@@ -153,6 +158,25 @@ func dial(ctx context.Context, hostRoot string) (conn *dbus.Conn, bus bool, err 
 		fmt.Errorf("dialling %q: %w", busSocket, busErr),
 		fmt.Errorf("dialling %q: %w", privateSocket, privateErr),
 	)
+}
+
+// awaken makes systemd serve a connection to its private socket. A message that it reads together
+// with the end of the authentication it leaves lying until something more comes on that connection
+// (seen on 257, about every second time), so it is pinged until it answers.
+func awaken(ctx context.Context, conn *dbus.Conn) error {
+	// The library blocks on a full channel, so there is room for the answer to every ping.
+	answers := make(chan *dbus.Call, dialTimeout/pingInterval)
+	for range cap(answers) {
+		conn.Object(systemdName, managerPath).Go("org.freedesktop.DBus.Peer.Ping", 0, answers)
+		select {
+		case call := <-answers:
+			return call.Err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pingInterval):
+		}
+	}
+	return fmt.Errorf("pinging systemd: no answer within %v", dialTimeout)
 }
 
 // dialSocket connects and authenticates. The context given to a D-Bus connection would be its

@@ -45,6 +45,25 @@ func roots(t *testing.T) map[string]string {
 	return map[string]string{"bus": "/", "private": private}
 }
 
+func TestNodeEveryConnectionIsServed(t *testing.T) {
+	for name, root := range roots(t) {
+		slowest := time.Duration(0)
+		for range 100 {
+			began := time.Now()
+			m, err := Connect(t.Context(), root)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			show(t, m, "dbus.service")
+			m.Close()
+			slowest = max(slowest, time.Since(began))
+		}
+		if slowest > dialTimeout/2 {
+			t.Errorf("%s: a connection and a question took %v", name, slowest)
+		}
+	}
+}
+
 // install writes a unit and has systemd load it; both are undone at the end.
 func install(t *testing.T, m *Manager, name, text string) {
 	t.Helper()
