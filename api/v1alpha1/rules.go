@@ -97,7 +97,8 @@ func Rules() []Rule {
 			Problem: "a window is open for more than 0 and at most 24h", Fix: "write a duration such as 4h",
 			good: func(v any) bool { d, ok := v.(time.Duration); return ok && d > 0 && d <= 24*time.Hour },
 		},
-		matches("spec.rollout.windows[].timeZone", `^([A-KM-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*|L[A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+)?$`, "it is not an IANA time zone", "write a name such as Europe/Berlin, or UTC"),
+		matches("spec.rollout.windows[].timeZone", `^([A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*)?$`, "it is not an IANA time zone", "write a name such as Europe/Berlin, or UTC"),
+		lacks("spec.rollout.windows[].timeZone", `^Local$`, "nodes and controller may disagree on what is local", "write a name such as Europe/Berlin, or UTC"),
 	}
 	for _, path := range []string{"spec.proxy.http", "spec.proxy.https"} {
 		rules = append(rules,
