@@ -31,6 +31,9 @@ func (u *unitDiff) compareFile(file runtimes.File) {
 	same := bytes.Equal(found.Content, file.Content)
 	var why string
 	switch {
+	case found.Blocked:
+		u.refuse(file.Path, "a file stands where a directory of this path belongs; move it away")
+		return
 	case !found.Exists:
 		why = "it is missing"
 	case !found.Regular:

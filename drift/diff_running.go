@@ -8,6 +8,7 @@ import (
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 	"github.com/proxyward/proxyward/runtimes"
 )
 
@@ -96,6 +97,9 @@ func (u *unitDiff) compareProcess() {
 		}
 		return
 	}
+	if u.observed.Loaded.Err == nil && u.observed.Loaded.LoadState != "loaded" {
+		return // said already
+	}
 	process := u.observed.Process
 	switch {
 	case process.Err != nil:
@@ -105,7 +109,7 @@ func (u *unitDiff) compareProcess() {
 		u.note(v1alpha1.ReasonInSync, u.desired.Unit, "the unit is stopped and stays so; it takes its environment when it is started")
 		return
 	case process.Running == runtimes.Unknown:
-		if u.observed.Loaded.Err == nil && u.observed.Loaded.LoadState == "loaded" {
+		if u.observed.Loaded.Err == nil {
 			u.unreadable(u.desired.Unit, fmt.Sprintf("the unit is %s: nothing can be said of its process yet", state(u.observed.Loaded)))
 		}
 		return
@@ -165,8 +169,9 @@ func (u *unitDiff) remains() []string {
 	given := slices.Clone(u.desired.Environment.Vars)
 	for p, f := range u.observed.Files.Ours {
 		if f.Exists && f.Owned && !isDropIn(p) && strings.HasPrefix(p, EnvDir+"/") {
-			vars, _ := parseEnvironmentFile(f.Content)
-			given = append(given, vars...)
+			for _, a := range unitfile.ParseEnvFile(p, f.Content, unitfile.EnvDialectCurrent).Assignments {
+				given = append(given, proxyenv.Var{Name: a.Name, Value: maskedSecret(a.Value)})
+			}
 		}
 	}
 	var remains []string

@@ -34,6 +34,9 @@ type FileState struct {
 	Exists  bool
 	Regular bool
 	Owned   bool // bears our header
+	// Blocked says that something other than a directory stands where a directory of the path
+	// belongs, so that no file can be there.
+	Blocked bool
 	Mode    fs.FileMode
 	Content []byte
 }

@@ -138,12 +138,13 @@ func (r *Root) Stat(hostPath string) (fs.FileInfo, error) {
 	}
 	info, err := os.Stat(real)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %q: %w", hostPath, bare(err))
+		return nil, fmt.Errorf("looking at %q: %w", hostPath, classify(err))
 	}
 	return info, nil
 }
 
-// Lstat describes the entry itself: a symbolic link is not followed.
+// Lstat describes the entry itself: a symbolic link is not followed. A path through something that
+// is no directory is ErrNotDirectory.
 func (r *Root) Lstat(hostPath string) (fs.FileInfo, error) {
 	real, err := r.entry(hostPath)
 	if err != nil {
@@ -151,7 +152,7 @@ func (r *Root) Lstat(hostPath string) (fs.FileInfo, error) {
 	}
 	info, err := os.Lstat(real)
 	if err != nil {
-		return nil, fmt.Errorf("looking at %q: %w", hostPath, bare(err))
+		return nil, fmt.Errorf("looking at %q: %w", hostPath, classify(err))
 	}
 	return info, nil
 }

@@ -10,11 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
@@ -25,6 +25,13 @@ import (
 const (
 	busSocket     = "/run/dbus/system_bus_socket"
 	privateSocket = "/run/systemd/private"
+)
+
+const (
+	// dialTimeout bounds connecting, with authentication and subscription.
+	dialTimeout = 5 * time.Second
+	// callTimeout bounds one question. It leaves room for a reload, during which systemd is silent.
+	callTimeout = 10 * time.Second
 )
 
 // ErrAbsent says that there is no systemd to ask below the host's root.
@@ -53,10 +60,41 @@ func Connect(ctx context.Context, hostRoot string) (*Manager, error) {
 func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.disconnect()
+}
+
+// disconnect is called with the lock held.
+func (m *Manager) disconnect() {
 	if m.conn != nil {
 		m.conn.Close()
 		m.conn = nil
 	}
+}
+
+// drop gives up a connection, unless another has taken its place already.
+func (m *Manager) drop(conn *sdbus.Conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn == conn {
+		m.disconnect()
+	}
+}
+
+// call asks something that systemd answers at once. A connection on which it does not is given up:
+// while systemd re-executes itself, a connection can be accepted and never be served.
+func (m *Manager) call(ctx context.Context, ask func(ctx context.Context, conn *sdbus.Conn) error) error {
+	conn, err := m.connected(ctx)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = ask(bounded, conn)
+	if bounded.Err() != nil && ctx.Err() == nil {
+		m.drop(conn)
+		return fmt.Errorf("waiting %v for systemd's answer: %w", callTimeout, err)
+	}
+	return err
 }
 
 // connected returns a connection that is up and subscribed to signals.
@@ -66,12 +104,21 @@ func (m *Manager) connected(ctx context.Context) (*sdbus.Conn, error) {
 	if m.conn != nil && m.conn.Connected() {
 		return m.conn, nil
 	}
-	if m.conn != nil {
-		m.conn.Close()
-		m.conn = nil
-	}
+	m.disconnect()
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	// The library's first questions know no deadline: closing the connection ends them.
+	var stops []func() bool
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
 	conn, err := sdbus.NewConnection(func() (*dbus.Conn, error) {
 		conn, _, err := dial(ctx, m.hostRoot)
+		if err == nil {
+			stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() }))
+		}
 		return conn, err
 	})
 	if err != nil {
@@ -109,15 +156,12 @@ func dial(ctx context.Context, hostRoot string) (conn *dbus.Conn, bus bool, err 
 }
 
 // dialSocket connects and authenticates. The context given to a D-Bus connection would be its
-// life, so it gets none.
+// life, so it gets none. The library dials itself: given a connection that was dialled elsewhere, it
+// panics when that is closed in the middle of a message (godbus 5.2).
 func dialSocket(ctx context.Context, path string) (*dbus.Conn, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	conn, err := dbus.Dial("unix:path=" + dbus.EscapeBusAddressValue(path))
 	if err != nil {
 		return nil, err
-	}
-	conn, err := dbus.NewConn(raw)
-	if err != nil {
-		return nil, errors.Join(err, raw.Close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // ends a hung handshake
 	defer stop()

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// reloadTimeout bounds a reload. On a host with thousands of units it takes some seconds.
+	reloadTimeout = 90 * time.Second
 	// reloadProbe is when systemd is asked whether it is through although its reply has not come.
 	reloadProbe = 2 * time.Second
 	// reloadGrace is how long the reply may then still be under way.
@@ -19,8 +21,10 @@ const (
 
 // Reload has systemd read its unit files anew (daemon-reload). Over the private socket its reply
 // may be lost; then a later question on the same connection, which systemd answers only after the
-// reload, counts as the reply. Either way the caller must look with Show at what was loaded.
+// reload, counts as the reply. It takes 90 seconds at most. Either way the caller must look with Show at what was loaded.
 func (m *Manager) Reload(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
 	err := m.reloadOnce(ctx)
 	if errors.Is(err, dbus.ErrClosed) {
 		// Whether it was heard is not known; twice does no harm.

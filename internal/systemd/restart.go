@@ -89,13 +89,13 @@ type startJob func(conn *sdbus.Conn, ctx context.Context, unit, mode string, ch 
 
 // runJob queues a job and waits for it.
 func (m *Manager) runJob(ctx context.Context, w waiter, start startJob) (Unit, error) {
-	conn, err := m.connected(ctx)
-	if err != nil {
-		return Unit{}, err
-	}
 	// The library sends to it while holding a lock that the next job needs: room for one.
 	results := make(chan string, 1)
-	if _, err := start(conn, ctx, w.unit, "replace", results); err != nil {
+	err := m.call(ctx, func(ctx context.Context, conn *sdbus.Conn) error {
+		_, err := start(conn, ctx, w.unit, "replace", results)
+		return err
+	})
+	if err != nil {
 		return Unit{}, unitError(w.verb, w.unit, err)
 	}
 	return w.wait(ctx, results)

@@ -3,11 +3,15 @@ package systemd
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"time"
+
+	sdbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
 // Environment holds assignments (NAME=value) whose values may be secret. It prints as their number.
@@ -40,7 +44,7 @@ type EnvironmentFile struct {
 	Optional bool
 }
 
-// Unit is a service as systemd has it: what it loaded, which need not be what the files say now,
+// Unit is a unit as systemd has it: what it loaded, which need not be what the files say now,
 // and how it runs.
 type Unit struct {
 	Name string
@@ -87,19 +91,32 @@ func (u Unit) Running() bool {
 	return u.ActiveState == "active" || u.ActiveState == "reloading" || u.ActiveState == "activating"
 }
 
-// Show reads a unit. One that systemd does not know is no error: its LoadState is not-found.
+// Show reads a unit. One that systemd does not know is no error: its LoadState is not-found. A
+// connection that was lost is replaced once.
 func (m *Manager) Show(ctx context.Context, unit string) (Unit, error) {
-	conn, err := m.connected(ctx)
-	if err != nil {
-		return Unit{}, err
+	u, err := m.showOnce(ctx, unit)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrAbsent) {
+		u, err = m.showOnce(ctx, unit)
 	}
-	general, err := conn.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
 		return Unit{}, fmt.Errorf("reading what systemd loaded for %q: %w", unit, err)
 	}
-	service, err := conn.GetUnitTypePropertiesContext(ctx, unit, "Service")
+	return u, nil
+}
+
+func (m *Manager) showOnce(ctx context.Context, unit string) (Unit, error) {
+	var general, service properties
+	err := m.call(ctx, func(ctx context.Context, conn *sdbus.Conn) (err error) {
+		if general, err = conn.GetUnitPropertiesContext(ctx, unit); err != nil {
+			return err
+		}
+		if strings.HasSuffix(unit, ".service") {
+			service, err = conn.GetUnitTypePropertiesContext(ctx, unit, "Service")
+		}
+		return err
+	})
 	if err != nil {
-		return Unit{}, fmt.Errorf("reading the service properties of %q: %w", unit, err)
+		return Unit{}, err
 	}
 	return parseUnit(unit, general, service), nil
 }

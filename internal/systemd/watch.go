@@ -85,6 +85,8 @@ func send(events chan<- Event, e Event) {
 
 // subscribe returns a connection that receives the signals.
 func (m *Manager) subscribe(ctx context.Context, units []string) (*dbus.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	conn, bus, err := dial(ctx, m.hostRoot)
 	if err != nil {
 		return nil, err
