@@ -64,7 +64,7 @@ func TestC54_EnvironmentDoesNotPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		fmt.Sprint(u), fmt.Sprintf("%+v", u), fmt.Sprintf("%#v", u), u.Environment.String(), string(data), logged.String(),
+		fmt.Sprint(u), fmt.Sprintf("%+v", u), fmt.Sprintf("%#v", u), fmt.Sprintf("%q", u.Environment), string(data), logged.String(),
 	} {
 		if strings.Contains(text, password) {
 			t.Errorf("the password is in %q", text)
