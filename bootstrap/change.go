@@ -77,11 +77,12 @@ func (c *change) apply(ctx context.Context, plan drift.Plan) apply.Result {
 	return c.applier.Apply(ctx, c.request)
 }
 
-// prove proves a host on which nothing had to be changed; nil when nothing is to be proven.
-func (c *change) prove(ctx context.Context) *apply.Proof {
-	if c.request.Prober == nil {
-		return nil
+// proveUnlessDone proves a change that restarted nothing, which the transaction takes for proven by
+// whatever proved the running daemon.
+func (c *change) proveUnlessDone(ctx context.Context, result *apply.Result) {
+	if c.request.Prober == nil || result.Proof != nil || result.Outcome != apply.Done && result.Outcome != apply.Unchanged {
+		return
 	}
 	proof := c.request.Prober.Prove(ctx, c.units)
-	return &proof
+	result.Proof = &proof
 }

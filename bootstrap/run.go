@@ -46,9 +46,7 @@ func Run(ctx context.Context, host *node.Node, req Request) (Report, error) {
 	c.stage(req.Stage, host, wanted)
 	plan, _ := host.Look(ctx, wanted.Units, req.CredentialsVersion)
 	result := c.apply(ctx, plan)
-	if result.Outcome == apply.Unchanged {
-		result.Proof = c.prove(ctx)
-	}
+	c.proveUnlessDone(ctx, &result)
 	after, _ := host.Look(ctx, wanted.Units, req.CredentialsVersion)
 	return newReport(wanted, plan, result, after, c.notes), nil
 }

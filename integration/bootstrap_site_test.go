@@ -132,3 +132,11 @@ func findings(out program.Outcome) map[string][]string {
 	}
 	return found
 }
+
+// write writes a file on the node.
+func (s *site) write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := s.node.WriteFile(t.Context(), path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
