@@ -13,7 +13,7 @@ LAB      := $(GO) run ./cmd/lab
 CAN_RUN_NODES := $(shell [ "$$(id -u)" = 0 ] && { command -v systemd-nspawn || command -v apt-get; } >/dev/null 2>&1 && echo yes)
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate lint unit fuzz node test bench demo setup lab-up lab-shell lab-status lab-down image
+.PHONY: help build generate lint unit fuzz node cluster test bench demo setup lab-up lab-shell lab-status lab-down image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,19 +53,30 @@ setup: ## install what lint and the lab need on this machine, and build the node
 node: ## tests on real nodes: systemd, containerd, squid, registries (root, Debian)
 ifeq ($(CAN_RUN_NODES),yes)
 	@$(MAKE) --no-print-directory setup
-	cd integration && $(GO) test -race -count=1 -timeout 40m ./...
+	cd integration && $(GO) test -race -count=1 -timeout 40m $$($(GO) list ./... | grep -v -e /cluster -e /controlplane)
 else
 	@if [ "$$CI" = true ]; then echo "node tests must run where CI=true; they need root and Debian"; exit 1; fi
 	@echo "left out: the node tests. They need root and a Debian machine (systemd-nspawn is installed by itself)."
 endif
 
-test: ## everything: lint, unit, node; says what it leaves out
+cluster: ## tests on a real control plane and kubelets, compiled once (root, Debian)
+ifeq ($(CAN_RUN_NODES),yes)
+	@$(MAKE) --no-print-directory setup
+	cd integration && $(GO) run ./controlplane/build
+	cd integration && $(GO) test -race -count=1 -timeout 40m ./cluster/... ./controlplane/...
+else
+	@if [ "$$CI" = true ]; then echo "cluster tests must run where CI=true; they need root and Debian"; exit 1; fi
+	@echo "left out: the cluster tests. They need root and a Debian machine (systemd-nspawn is installed by itself)."
+endif
+
+test: ## everything: lint, unit, node, cluster; says what it leaves out
 ifeq ($(CAN_RUN_NODES),yes)
 	@$(MAKE) --no-print-directory setup
 endif
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory node
+	@$(MAKE) --no-print-directory cluster
 
 bench: ## every benchmark, with its budget
 	$(GO) test -run '^$$' -bench . -benchmem ./...

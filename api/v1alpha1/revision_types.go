@@ -15,6 +15,8 @@ type ProxyRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec never changes once it is written.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a revision never changes; the controller makes another from the changed profile"
 	Spec ProxyRevisionSpec `json:"spec"`
 }
 

@@ -77,6 +77,7 @@ func rules() []rule {
 		{folder: "bootstrap", may: node, never: append([]string{module + "/agent"}, kubernetes...)},
 		{folder: "rollout", may: core, never: []string{module + "/agent", module + "/bootstrap", goSystemd, dbus, module + "/internal/hostfs"}},
 		{folder: "cmd", may: []string{"api", "agent", "agent/apply", "bootstrap", "canary", "cmd", "drift", "internal", "rollout", "runtimes"}},
+		{folder: "internal/secrettest", may: []string{"api", "internal/proxyenv"}, never: kubernetes},
 		{folder: "internal/rules"},
 	}
 }
