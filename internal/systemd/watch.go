@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	sdbus "github.com/coreos/go-systemd/v22/dbus"
@@ -49,19 +50,19 @@ const (
 
 // Watch tells when something happens to the units, until ctx ends; then the channel is closed. It
 // reconnects by itself (systemd drops connections when it re-executes itself) and says so with
-// EventReconnected. A reader that is slow gets fewer events, never a wrong picture: it must look.
+// EventReconnected. Equal events that were not taken yet count as one.
 func (m *Manager) Watch(ctx context.Context, units []string) <-chan Event {
-	events := make(chan Event, 2*len(units)+2)
+	signalled := make(chan Event)
 	go func() {
-		defer close(events)
+		defer close(signalled)
 		for backoff, first := minBackoff, true; ctx.Err() == nil; first = false {
 			conn, err := m.subscribe(ctx, units)
 			if err == nil {
 				backoff = minBackoff
 				if !first {
-					send(events, Event{Kind: EventReconnected})
+					signalled <- Event{Kind: EventReconnected}
 				}
-				follow(ctx, conn, units, events)
+				follow(ctx, conn, units, signalled)
 				_ = conn.Close() // it is given up either way
 			}
 			select {
@@ -71,15 +72,35 @@ func (m *Manager) Watch(ctx context.Context, units []string) <-chan Event {
 			backoff = min(2*backoff, maxBackoff)
 		}
 	}()
+	events := make(chan Event)
+	go coalesce(ctx, signalled, events)
 	return events
 }
 
-// send drops the event when the reader is that far behind: enough events to make it look are in
-// the channel already.
-func send(events chan<- Event, e Event) {
-	select {
-	case events <- e:
-	default:
+// coalesce passes events on in order, each once as long as it was not taken. It takes from in until
+// that is closed, whether or not anybody takes from out.
+func coalesce(ctx context.Context, in <-chan Event, out chan<- Event) {
+	defer close(out)
+	var pending []Event
+	for {
+		var (
+			next Event
+			give chan<- Event // nil, on which nothing is ever sent, while nothing is pending
+		)
+		if len(pending) > 0 && ctx.Err() == nil {
+			next, give = pending[0], out
+		}
+		select {
+		case event, open := <-in:
+			if !open {
+				return
+			}
+			if !slices.Contains(pending, event) {
+				pending = append(pending, event)
+			}
+		case give <- next:
+			pending = pending[1:]
+		}
 	}
 }
 
@@ -146,7 +167,7 @@ func follow(ctx context.Context, conn *dbus.Conn, units []string, events chan<- 
 				return
 			}
 			if event.Kind != "" {
-				send(events, event)
+				events <- event
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 package systemd
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -40,4 +42,35 @@ func TestConnectWithoutSystemd(t *testing.T) {
 	if _, err := Connect(t.Context(), t.TempDir()); !errors.Is(err, ErrAbsent) {
 		t.Errorf("Connect on a plain tree = %v, want ErrAbsent", err)
 	}
+}
+
+func TestCoalesceKeepsEachEventOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		in, out := make(chan Event), make(chan Event)
+		go coalesce(ctx, in, out)
+		a, b, reloaded := Event{EventUnit, "a"}, Event{EventUnit, "b"}, Event{Kind: EventReloaded}
+		for range 100 { // nobody takes
+			in <- a
+			in <- b
+		}
+		in <- reloaded
+		in <- a
+		for _, want := range []Event{a, b, reloaded} {
+			if got := <-out; got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+		in <- a // taken before, so it is new
+		if got := <-out; got != a {
+			t.Errorf("got %+v, want %+v", got, a)
+		}
+		in <- b
+		cancel()
+		close(in)
+		synctest.Wait()
+		for got := range out {
+			t.Errorf("got %+v after the end", got)
+		}
+	})
 }
