@@ -20,7 +20,8 @@ type Observed struct {
 
 // FileLayer is what is on disk.
 type FileLayer struct {
-	// Ours are the files that were desired or bear our header, by path.
+	// Ours are the files that were desired or bear our header, by path. A desired file that is
+	// not there has an entry that says so.
 	Ours map[string]FileState
 	// Others are other people's drop-ins and environment files of the unit that name a variable of
 	// ours, in the order in which systemd applies them.
@@ -33,6 +34,9 @@ type FileState struct {
 	Exists  bool
 	Regular bool
 	Owned   bool // bears our header
+	// Blocked says that something other than a directory stands where a directory of the path
+	// belongs, so that no file can be there.
+	Blocked bool
 	Mode    fs.FileMode
 	Content []byte
 }
@@ -41,9 +45,12 @@ type FileState struct {
 type OtherFile struct {
 	Path string
 	Mode fs.FileMode
-	// Names of the variables it sets.
+	// Names of the variables it sets or, where it wins by that, unsets.
 	Names []string
-	// Wins says that its values come after ours.
+	// Vars are what it sets of them. Values may be secret.
+	Vars []proxyenv.Var
+	// Wins says that its values come after ours. Without Names it keeps our file from being used
+	// at all, and Problem says how.
 	Wins bool
 	// Problem is what systemd makes of it where that is not what it looks like.
 	Problem string

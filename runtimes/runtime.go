@@ -11,6 +11,8 @@ type HostFS interface {
 	ReadFile(path string) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Stat(path string) (fs.FileInfo, error)
+	// Readlink returns the text of a symbolic link; anything else is an error.
+	Readlink(path string) (string, error)
 }
 
 // Adapter is one kind of daemon.
@@ -22,9 +24,22 @@ type Adapter interface {
 	// Experimental adapters have not been run on their real daemon and serve only when named.
 	Experimental() bool
 	// Inspect reads what the host's files say about the daemon whose unit was found. A file that
-	// cannot be read or parsed is an error that names it; absent files are defaults.
+	// cannot be read or parsed is an error that names it; absent files are defaults. A daemon that
+	// cannot be configured is a RefusedError.
 	Inspect(host HostFS, unit string) (Runtime, error)
 }
+
+// RefusedError is Inspect's error for a daemon that is there and cannot be configured as this kind
+// of daemon. Detect reports it and goes on.
+type RefusedError struct {
+	// Unit of the daemon.
+	Unit string
+	// Why, and what to do.
+	Why string
+}
+
+// Error names the unit and the reason.
+func (e *RefusedError) Error() string { return "inspecting " + e.Unit + ": " + e.Why }
 
 // Runtime is what a host's files say about one daemon.
 type Runtime struct {
@@ -58,21 +73,41 @@ const (
 
 // RegistryHosts is the list of hosts that one registry's pulls are sent to.
 type RegistryHosts struct {
-	// Registry as images name it, or "*" for all that have no list of their own.
+	// Registry as images name it, or "*" for all that have no list of their own. CRI-O's lists may
+	// be for host/repository, for *.domain, and for references of one kind.
 	Registry string
-	// Hosts in the order in which they are tried, each a URL (scheme://host[:port][/path]).
+	// References that the list is for.
+	References ReferenceKind
+	// Hosts that layers and manifests are pulled from, in the order in which they are tried, each a
+	// URL (scheme://host[:port][/path]).
 	Hosts []string
+	// Resolvers are the hosts that are asked which digest a tag has, in order; nil when they are
+	// the same as Hosts.
+	Resolvers []string
 	// FallsBack says that the registry itself is tried after them.
 	FallsBack bool
 	// File that says so.
 	File string
+	// Doubt is not empty when files alone do not tell whether the daemon goes by this list, and
+	// says why.
+	Doubt string
 }
+
+// ReferenceKind tells by what an image is named.
+type ReferenceKind string
+
+// The kinds of references.
+const (
+	AnyReference ReferenceKind = ""
+	ByTag        ReferenceKind = "tag"
+	ByDigest     ReferenceKind = "digest"
+)
 
 // Override is a setting that wins over the process environment.
 type Override struct {
 	// File and Key that hold it.
 	File, Key string
-	// Variable that it sets (HTTP_PROXY, …).
+	// Variable that it sets, in capitals (HTTP_PROXY, …); both cases of it are meant.
 	Variable string
 	// Value with any credentials masked.
 	Value string
@@ -109,6 +144,9 @@ func (t Tristate) String() string {
 		return "unknown"
 	}
 }
+
+// MarshalText writes what String returns.
+func (t Tristate) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // File is one file that must stand on the host.
 type File struct {

@@ -6,6 +6,8 @@ import (
 )
 
 // FieldError is one field of a profile that cannot be used, said so that a person can mend it.
+//
+// +kubebuilder:object:generate=false
 type FieldError struct {
 	// Path of the field, such as spec.noProxy.entries[3].value.
 	Path string
@@ -34,6 +36,8 @@ func (e FieldError) Error() string {
 }
 
 // FieldErrors are all fields that cannot be used. As an error it has one line for each.
+//
+// +kubebuilder:object:generate=false
 type FieldErrors []FieldError
 
 // Error implements error.

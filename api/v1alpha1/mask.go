@@ -17,7 +17,7 @@ func MaskURL(raw string) string {
 		}
 	}
 	if i := lastUserinfoAt(rest); i >= 0 {
-		return scheme + masked + maskTail(rest[i:])
+		return scheme + masked + rest[i:]
 	}
 	return scheme + maskTail(rest)
 }
@@ -53,7 +53,7 @@ func maskTail(s string) string {
 	}
 	colon += start
 	port := authority[colon+1:]
-	if port == "" || isPort(port) {
+	if bare := strings.TrimRight(port, ":.,;)]}\"'"); bare == "" || isPort(bare) {
 		return s
 	}
 	if strings.IndexByte(port, ':') >= 0 && isHexColons(authority) {

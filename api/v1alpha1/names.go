@@ -22,6 +22,9 @@ const (
 	ReasonFrozen          = "Frozen"
 	// ReasonShadowed is a finding, not drift: another file names a proxy and loses to ours.
 	ReasonShadowed = "Shadowed"
+	// ReasonForeign is a finding, not drift: somebody's setting that Proxyward leaves alone takes
+	// part in what the daemon does (SSL_CERT_FILE).
+	ReasonForeign = "Foreign"
 	// ReasonUnreadable is a finding: a layer could not be observed, so nothing is said of it.
 	ReasonUnreadable = "Unreadable"
 )

@@ -8,6 +8,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=np,categories=proxyward
+// +kubebuilder:printcolumn:name=Profile,type=string,JSONPath=`.spec.profile`
+// +kubebuilder:printcolumn:name=Desired,type=string,JSONPath=`.spec.desired`
+// +kubebuilder:printcolumn:name=Phase,type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name=Revision,type=string,JSONPath=`.status.revision`
+// +kubebuilder:printcolumn:name=Message,type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type NodeProxy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

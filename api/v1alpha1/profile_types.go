@@ -13,6 +13,15 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=pp,categories=proxyward
+// +kubebuilder:printcolumn:name=Nodes,type=integer,JSONPath=`.status.nodes.selected`
+// +kubebuilder:printcolumn:name=Done,type=integer,JSONPath=`.status.nodes.done`
+// +kubebuilder:printcolumn:name=Working,type=integer,JSONPath=`.status.nodes.working`
+// +kubebuilder:printcolumn:name=Failed,type=integer,JSONPath=`.status.nodes.failed`
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Revision,type=string,JSONPath=`.status.revision`,priority=1
+// +kubebuilder:printcolumn:name=Paused,type=boolean,JSONPath=`.spec.rollout.paused`,priority=1
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type ProxyProfile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -143,6 +152,7 @@ type NoProxy struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=253
 	Exclude []string `json:"exclude,omitempty"`
 }
 
@@ -168,14 +178,17 @@ type ClusterFacts struct {
 	// serviceCIDRs of all IP families.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	ServiceCIDRs []string `json:"serviceCIDRs,omitzero"`
 	// podCIDRs of all IP families.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	PodCIDRs []string `json:"podCIDRs,omitzero"`
 	// nodeCIDRs are the networks of the nodes' own addresses.
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=64
 	NodeCIDRs []string `json:"nodeCIDRs,omitzero"`
 	// apiServer is the API server's host:port as kubelets reach it.
 	// +kubebuilder:validation:MaxLength=260
@@ -208,6 +221,7 @@ type Registries struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
+	// +kubebuilder:validation:items:MaxLength=260
 	Internal []string `json:"internal,omitzero"`
 }
 

@@ -7,6 +7,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=pr,categories=proxyward
+// +kubebuilder:printcolumn:name=Profile,type=string,JSONPath=`.spec.profile`
+// +kubebuilder:printcolumn:name=HTTPS,type=string,JSONPath=`.spec.httpsProxy`
+// +kubebuilder:printcolumn:name=HTTP,type=string,JSONPath=`.spec.httpProxy`,priority=1
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`
 type ProxyRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -13,9 +13,9 @@ import (
 )
 
 // useProxy puts a node's containerd on a proxy the way an administrator would.
-func useProxy(t *testing.T, n *lab.Node, url string) {
+func useProxy(t *testing.T, n *lab.Node, url, noProxy string) {
 	t.Helper()
-	dropIn := "[Service]\nEnvironment=\"HTTPS_PROXY=" + strings.ReplaceAll(url, "%", "%%") + "\" NO_PROXY=corp.example\n"
+	dropIn := "[Service]\nEnvironment=\"HTTPS_PROXY=" + strings.ReplaceAll(url, "%", "%%") + "\" NO_PROXY=" + noProxy + "\n"
 	if err := n.WriteFile(t.Context(), "/etc/systemd/system/containerd.service.d/proxy.conf", []byte(dropIn), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestLab(t *testing.T) {
 		t.Run("the external registry is reached through proxy "+name, func(t *testing.T) {
 			img := push(t, l, lab.External)
 			p := l.Proxy(name)
-			useProxy(t, n, p.URLWithCredentials())
+			useProxy(t, n, p.URLWithCredentials(), "corp.example")
 			if err := pull(t, n, img.Ref, l.Registry(lab.External)); err != nil {
 				t.Fatal(err)
 			}
@@ -111,4 +111,17 @@ func TestLab(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the proxies reach the corporate registries too", func(t *testing.T) {
+		img := push(t, l, lab.Internal)
+		p := l.Proxy(lab.Open)
+		useProxy(t, n, p.URL(), "")
+		if err := pull(t, n, img.Ref, l.Registry(lab.Internal)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.WaitAccess(t.Context(), 15*time.Second, func(e lab.AccessEntry) bool {
+			return e.Target == l.Registry(lab.Internal).Host && e.Bytes >= lab.CanarySize
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }

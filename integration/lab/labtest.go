@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ func Require(t testing.TB) {
 }
 
 // Start brings a lab up for a test and removes it when that ends. An empty name
-// becomes the test's. When the test failed, the folder of logs is printed
-// line by line before it goes.
+// becomes one made of the test's and the process. When the test failed, the
+// journals of the nodes' runtimes are logged before they go.
 func Start(t testing.TB, cfg Config) *Lab {
 	t.Helper()
 	Require(t)
@@ -57,7 +58,8 @@ func Start(t testing.TB, cfg Config) *Lab {
 	return l
 }
 
-// testLabName makes a valid lab name of a test's name and the process.
+// testLabName makes a valid lab name of a test's name and of the process, so
+// that the same test can run twice beside itself.
 func testLabName(test string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(test) {
@@ -65,8 +67,9 @@ func testLabName(test string) string {
 			b.WriteRune(r)
 		}
 	}
+	suffix := fmt.Sprintf("-%d", os.Getpid())
 	name := b.String()
-	return name[:min(len(name), 32)]
+	return name[:min(len(name), 32-len(suffix))] + suffix
 }
 
 func (l *Lab) printLogs(t testing.TB) {

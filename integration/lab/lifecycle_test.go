@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,10 +129,11 @@ func TestDownRemovesWhatAKilledOwnerLeft(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			state := stateDir(t)
-			before := traces(t, state)
 			killOwner(t, "killed", state, c.when, c.after)
-			left := difference(traces(t, state), before)
-			if c.when == "READY" && len(left) < 10 {
+			claimed := indexes(t, state)
+			left := traces(t, state, claimed)
+			// A namespace, a link, a mount, cgroups, the services, the node's daemons.
+			if c.when == "READY" && len(left) < 20 {
 				t.Errorf("the killed owner left only %q: this test sees too little", left)
 			}
 			for range 2 { // the second time there is nothing to do
@@ -141,7 +141,7 @@ func TestDownRemovesWhatAKilledOwnerLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if left := difference(traces(t, state), before); len(left) > 0 {
+			if left := traces(t, state, claimed); len(left) > 0 {
 				t.Errorf("left after Down: %q", left)
 			}
 		})
@@ -151,28 +151,36 @@ func TestDownRemovesWhatAKilledOwnerLeft(t *testing.T) {
 func TestUpRemovesALabWhoseOwnerIsGone(t *testing.T) {
 	lab.Require(t)
 	state := stateDir(t)
-	before := traces(t, state)
 	killOwner(t, "orphan", state, "READY", time.Minute)
-	l := lab.Start(t, lab.Config{Name: "successor"})
-	if err := l.Down(t.Context()); err != nil {
+	claimed := indexes(t, state)
+	if len(claimed) != 1 {
+		t.Fatalf("claims of the orphan: %q", claimed)
+	}
+	// It may get the same index, so it has to be gone before the look.
+	if err := lab.Start(t, lab.Config{}).Down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := difference(traces(t, state), before); len(left) > 0 {
+	if left := traces(t, state, nil); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+	if got := indexes(t, state); len(got) > 0 {
+		t.Errorf("claims left: %q", got)
 	}
 }
 
 func TestLabsSideBySide(t *testing.T) {
-	before := traces(t, lab.DefaultStateDir)
-	a := lab.Start(t, lab.Config{Name: "side-a", Nodes: []lab.NodeSpec{{Name: "n1"}}})
-	b := lab.Start(t, lab.Config{Name: "side-b", Nodes: []lab.NodeSpec{{Name: "n1"}}})
-	if a.Node("n1").IP == b.Node("n1").IP {
-		t.Errorf("both nodes have the address %s", b.Node("n1").IP)
+	lab.Require(t)
+	state := stateDir(t)
+	a := lab.Start(t, lab.Config{Name: "side-a", StateDir: state, Nodes: []lab.NodeSpec{{Name: "n1"}}})
+	b := lab.Start(t, lab.Config{Name: "side-b", StateDir: state, Nodes: []lab.NodeSpec{{Name: "n1"}}})
+	claimed := indexes(t, state)
+	if len(claimed) != 2 || a.Node("n1").IP == b.Node("n1").IP {
+		t.Errorf("claims %q, addresses %s and %s", claimed, a.Node("n1").IP, b.Node("n1").IP)
 	}
-	if _, err := lab.Up(t.Context(), lab.Config{Name: "side-a"}); err == nil {
+	if _, err := lab.Up(t.Context(), lab.Config{Name: "side-a", StateDir: state}); err == nil {
 		t.Error("a second lab of the same name came up")
 	}
-	if err := lab.Down(t.Context(), "side-a", "", nil); err == nil {
+	if err := lab.Down(t.Context(), "side-a", state, nil); err == nil {
 		t.Error("a lab was removed by name while its owner has it")
 	}
 	if err := a.Down(t.Context()); err != nil {
@@ -188,59 +196,83 @@ func TestLabsSideBySide(t *testing.T) {
 	if err := b.Down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := difference(traces(t, lab.DefaultStateDir), before); len(left) > 0 {
+	if left := traces(t, state, nil); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 }
 
-// traces lists everything on the machine that a lab can leave behind.
-func traces(t *testing.T, stateDir string) map[string]bool {
+// indexes are those that the labs of a state folder have claimed.
+func indexes(t *testing.T, stateDir string) []string {
 	t.Helper()
-	found := map[string]bool{}
-	globs := []string{
-		"/run/netns/*", "/run/proxyward-lab/[0-9]*", "/sys/class/net/*", "/run/systemd/nspawn/*/*",
-		"/sys/fs/cgroup/pwlab*", "/sys/fs/cgroup/*/pwlab*", stateDir + "/*",
+	claims, err := filepath.Glob("/run/proxyward-lab/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var list []string
+	for _, c := range claims {
+		if raw, err := os.ReadFile(c); err == nil && strings.HasPrefix(string(raw), stateDir+"/") {
+			list = append(list, filepath.Base(c))
+		}
+	}
+	return list
+}
+
+// traces lists everything on the machine that the labs of a state folder, with
+// these indexes, have and may leave behind. Labs of others are not looked at.
+func traces(t *testing.T, stateDir string, indexes []string) []string {
+	t.Helper()
+	globs := []string{stateDir + "/*"}
+	for _, i := range indexes {
+		name := "pwlab" + i
+		globs = append(globs,
+			"/run/proxyward-lab/"+i, "/sys/class/net/"+name, "/run/netns/"+name+"-*", "/run/systemd/nspawn/*/"+name+"-*",
+			"/sys/fs/cgroup/"+name+"-*", "/sys/fs/cgroup/*/"+name+"-*",
+		)
+	}
+	var found []string
 	for _, g := range globs {
 		paths, err := filepath.Glob(g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range paths {
-			found[p] = true
-		}
+		found = append(found, paths...)
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		found["mount "+strings.Fields(line)[1]] = true
+		if point := strings.Fields(line)[1]; strings.HasPrefix(point, stateDir) {
+			found = append(found, "mount "+point)
+		}
 	}
-	processes, err := filepath.Glob("/proc/[0-9]*")
+	return append(found, processes(t, stateDir, indexes)...)
+}
+
+// processes are those that name the folder, or are in a cgroup of the labs.
+func processes(t *testing.T, stateDir string, indexes []string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range processes {
-		command, err := os.ReadFile(p + "/cmdline")
-		if errors.Is(err, fs.ErrNotExist) || len(command) == 0 {
+	var found []string
+	for _, dir := range dirs {
+		command, err := os.ReadFile(dir + "/cmdline")
+		if err != nil || len(command) == 0 {
 			continue // it ended, or is a thread of the kernel
 		}
-		for _, word := range []string{"nspawn", "squid", "docker-registry", "labd", "containerd", "/usr/lib/systemd/"} {
-			if bytes.Contains(command, []byte(word)) {
-				found["process "+filepath.Base(p)+" "+string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))] = true
-			}
+		groups, err := os.ReadFile(dir + "/cgroup")
+		if err != nil {
+			continue
+		}
+		ours := bytes.Contains(command, []byte(stateDir))
+		for _, i := range indexes {
+			ours = ours || bytes.Contains(groups, []byte("/pwlab"+i+"-"))
+		}
+		if ours {
+			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(dir), command))
 		}
 	}
 	return found
-}
-
-func difference(now, before map[string]bool) []string {
-	var list []string
-	for k := range now {
-		if !before[k] {
-			list = append(list, k)
-		}
-	}
-	return list
 }

@@ -22,8 +22,9 @@ const (
 )
 
 const (
-	blobsOctet = 6
-	authOctet  = 8
+	blobsOctet     = 6
+	authOctet      = 8
+	apiServerOctet = 10
 )
 
 // corporateHosts are the names that nodes can resolve.
@@ -32,6 +33,7 @@ func (s *state) corporateHosts() []namedAddr {
 		{proxyHost, s.addr(proxyOctet)},
 		{blobsHost, s.addr(blobsOctet)},
 		{authHost, s.addr(authOctet)},
+		{APIServerHost, s.addr(apiServerOctet)},
 	}
 	for _, r := range s.registryTable() {
 		if r.name != External {

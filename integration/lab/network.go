@@ -22,7 +22,10 @@ func (l *Lab) makeNetwork(ctx context.Context) error {
 	steps := [][]string{
 		{"netns", "add", ns},
 		{"-n", ns, "link", "set", "lo", "up"},
-		{"-n", ns, "link", "add", "lab0", "type", "bridge"},
+		// A bridge without an address of its own takes the lowest of its
+		// ports', so it would change, and be unreachable to those who know the
+		// old one, as nodes are plugged in.
+		{"-n", ns, "link", "add", "lab0", "address", s.bridgeMAC(), "type", "bridge"},
 		{"-n", ns, "link", "set", "lab0", "up"},
 		// The internet is one address, behind the services namespace.
 		{"-n", ns, "addr", "add", s.externalAddr(externalOctet).String() + "/32", "dev", "lo"},

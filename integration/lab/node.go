@@ -96,7 +96,7 @@ func (n *Node) PID() int {
 // unit names the node's processes in logs and records.
 func (n *Node) unit() string { return "node-" + n.Name }
 
-// machine is unique on the host: nspawn locks by it.
+// machineName is unique on the host: nspawn locks by it.
 func machineName(s *state, r nodeRecord) string { return s.nodeNS(r) }
 
 // stores are the folders that lie on a plain file system, because the runtimes

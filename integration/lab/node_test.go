@@ -165,7 +165,7 @@ func TestGenerations(t *testing.T) {
 				t.Error(err)
 			}
 			img := push(t, l, lab.External)
-			useProxy(t, n, l.Proxy(lab.Auth).URLWithCredentials())
+			useProxy(t, n, l.Proxy(lab.Auth).URLWithCredentials(), "corp.example")
 			if err := pull(t, n, img.Ref, l.Registry(lab.External)); err != nil {
 				t.Error(err)
 			}

@@ -224,7 +224,7 @@ func refusesRuntime(t *testing.T, l *lab.Lab) {
 		t.Fatal(err)
 	}
 	n := l.Node("n1")
-	useProxy(t, n, p.URL())
+	useProxy(t, n, p.URL(), "corp.example")
 	if err := pull(t, n, push(t, l, lab.External).Ref, l.Registry(lab.External)); err == nil {
 		t.Error("containerd's pull was served")
 	}
@@ -249,7 +249,7 @@ func TestInterceptingProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	useProxy(t, n, p.URL())
+	useProxy(t, n, p.URL(), "corp.example")
 	img := push(t, l, lab.External)
 	if err := pull(t, n, img.Ref, l.Registry(lab.External)); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without its CA: %v", err)

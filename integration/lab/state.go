@@ -162,6 +162,9 @@ func (s *state) externalAddr(octet int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(s.Index), byte(octet)})
 }
 
+// bridgeMAC is a locally administered address (RFC 9542, section 2.1).
+func (s *state) bridgeMAC() string { return fmt.Sprintf("02:00:0a:42:%02x:01", s.Index) }
+
 func (s *state) servicesNS() string               { return fmt.Sprintf("pwlab%d-services", s.Index) }
 func (s *state) nodeNS(r nodeRecord) string       { return fmt.Sprintf("pwlab%d-%s", s.Index, r.Name) }
 func (s *state) hostLink() string                 { return fmt.Sprintf("pwlab%d", s.Index) }

@@ -78,7 +78,7 @@ func parseEntry(raw string) entry {
 		return parseName(v, "")
 	}
 	if port == "" {
-		return withProblem(parseEntry(host), "the port after the colon is missing", suggest(host))
+		return parseEntry(host) // Go takes it for the host on every port
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || strconv.Itoa(n) != port {
 		return dead("its port is not a number from 1 to 65535", suggest(host))
@@ -90,13 +90,6 @@ func parseEntry(raw string) entry {
 }
 
 func dead(problem, fix string) entry { return entry{kind: kindDead, problem: problem, fix: fix} }
-
-func withProblem(e entry, problem, fix string) entry {
-	if e.kind == kindDead {
-		return e
-	}
-	return dead(problem, fix)
-}
 
 // suggest returns what to write instead, when s up to its first slash is an entry that works.
 func suggest(s string) string {

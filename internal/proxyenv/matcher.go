@@ -32,7 +32,7 @@ type Decision struct {
 type Matcher struct {
 	decide  func(*url.URL) (*url.URL, error)
 	broken  map[string]string // scheme → variable whose value does not parse
-	set     map[string]bool   // scheme → a proxy is set
+	values  map[string]string // scheme → value of its variable
 	entries []v1alpha1.NoProxyEntry
 }
 
@@ -54,7 +54,7 @@ func NewMatcher(env Environment) *Matcher {
 	m := &Matcher{
 		decide: cfg.ProxyFunc(),
 		broken: map[string]string{},
-		set:    map[string]bool{"http": cfg.HTTPProxy != "", "https": cfg.HTTPSProxy != ""},
+		values: map[string]string{"http": cfg.HTTPProxy, "https": cfg.HTTPSProxy},
 	}
 	known := make(map[string]v1alpha1.NoProxyEntry, len(env.Entries))
 	for _, e := range env.Entries {
@@ -72,7 +72,7 @@ func NewMatcher(env Environment) *Matcher {
 		m.entries = append(m.entries, e)
 	}
 	for scheme, name := range map[string]string{"http": "HTTP_PROXY", "https": "HTTPS_PROXY"} {
-		if m.set[scheme] && !usable(m.decide, scheme, cfg.NoProxy) {
+		if m.values[scheme] != "" && !usable(m.decide, scheme, cfg.NoProxy) {
 			m.broken[scheme] = name
 		}
 	}
@@ -119,11 +119,14 @@ func (m *Matcher) Decide(rawURL string) Decision {
 	if proxy != nil {
 		d.Proxy = NewSecret(proxy.String(), v1alpha1.MaskURL(proxy.String()))
 		d.Why = fmt.Sprintf("no NO_PROXY entry matches, so %s is used", variable)
+		if m.misread(u.Scheme, proxy) {
+			d.Why = fmt.Sprintf("the value of %s is not a URL; Go takes %q for the proxy's host, and the request fails", variable, proxy.Hostname())
+		}
 		return d
 	}
 	d.Direct = true
 	switch {
-	case !m.set[u.Scheme]:
+	case m.values[u.Scheme] == "":
 		d.Why = fmt.Sprintf("%s is not set", variable)
 	case m.broken[u.Scheme] != "":
 		d.Why = fmt.Sprintf("the value of %s is not a URL, and Go then goes direct without a word", variable)
@@ -137,6 +140,13 @@ func (m *Matcher) Decide(rawURL string) Decision {
 		}
 	}
 	return d
+}
+
+// misread reports whether Go, unable to parse a value as it stands, put http:// in front of it and
+// so took its scheme for the host. That is what becomes of a space in a URL.
+func (m *Matcher) misread(scheme string, proxy *url.URL) bool {
+	before, _, ok := strings.Cut(m.values[scheme], "://")
+	return ok && strings.EqualFold(before, proxy.Hostname()) && strings.HasPrefix(proxy.Path, "//")
 }
 
 // deciding returns the first entry that, were it the only one, would make a request direct.

@@ -2,6 +2,8 @@ package proxyenv
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 )
 
@@ -10,9 +12,11 @@ const Mask = "***"
 
 // Secret is text that may carry credentials. Every way of printing it prints Masked; only Reveal
 // gives the text itself, and only the renderer, the comparison with a process and a dialled proxy
-// need that.
+// need that. The zero value is the empty text. Compare two by Equal, not by ==.
 type Secret struct {
-	text   string
+	// text is behind a pointer because fmt prints the insides of a value that is an unexported
+	// field, without asking its methods; of a pointer it prints the address.
+	text   *string
 	masked string
 }
 
@@ -21,14 +25,22 @@ func NewSecret(text, masked string) Secret {
 	if masked == "" {
 		masked = Mask
 	}
-	return Secret{text: text, masked: masked}
+	return Secret{text: &text, masked: masked}
 }
 
 // PlainSecret returns text that holds nothing secret and prints as itself.
-func PlainSecret(text string) Secret { return Secret{text: text, masked: text} }
+func PlainSecret(text string) Secret { return Secret{text: &text, masked: text} }
 
 // Reveal returns the text itself.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// Equal reports whether two secrets have the same text.
+func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
 // Masked returns the text with its secret part masked.
 func (s Secret) Masked() string { return s.masked }
@@ -36,8 +48,8 @@ func (s Secret) Masked() string { return s.masked }
 // String implements fmt.Stringer with the masked form.
 func (s Secret) String() string { return s.masked }
 
-// GoString implements fmt.GoStringer with the masked form, for %#v.
-func (s Secret) GoString() string { return "proxyenv.Secret(" + s.masked + ")" }
+// Format implements fmt.Formatter with the masked form, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.masked) }
 
 // LogValue implements slog.LogValuer with the masked form.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.masked) }

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,7 +28,7 @@ func run(ctx context.Context) int {
 	switch {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
 		// What the user asked for; the details would only be about that.
 		fmt.Fprintln(os.Stderr, "lab: interrupted")
 		return 130
