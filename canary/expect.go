@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/google/go-containerregistry/pkg/name"
-
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/canary/witness"
 	"github.com/proxyward/proxyward/internal/proxyenv"
@@ -27,34 +25,44 @@ type expectation struct {
 	route v1alpha1.Route
 	// accepted are the routes of all hosts that are tried.
 	accepted []v1alpha1.Route
-	// hosts are the URLs that are tried, in order.
+	// hosts are the URLs that content is taken from, in order.
 	hosts []string
 	// endpoints that bytes may come from, expected or not.
 	endpoints []endpoint
+	// doubt says why the runtime may not go by its own host list; empty when it does.
+	doubt string
 }
 
 // expect works out the expectation. The registry's own route follows from the role, and not from
 // the environment: an internal registry that NO_PROXY lacks is just what is to be found out. A
-// mirror's follows from the environment.
-func expect(role v1alpha1.CanaryRole, ref name.Reference, runtime runtimes.Runtime, environment proxyenv.Environment) expectation {
+// mirror's follows from the environment. It fails for what is no image.
+func expect(role v1alpha1.CanaryRole, image string, runtime runtimes.Runtime, environment proxyenv.Environment) (expectation, error) {
+	hops, err := runtimes.ExpectedHops(runtime, image)
+	if err != nil {
+		return expectation{}, err
+	}
 	own := v1alpha1.RouteDirect
 	if role == v1alpha1.CanaryExternal {
 		own = v1alpha1.RouteProxy
 	}
-	e := expectation{hosts: pullHosts(ref, runtime)}
+	var e expectation
 	matcher := proxyenv.NewMatcher(environment)
-	for _, host := range e.hosts {
-		u, err := url.Parse(host)
-		if err != nil {
-			continue // the adapter has judged it already; nothing is pulled from it
+	for _, hop := range hops {
+		u, err := url.Parse(hop.URL)
+		if err != nil || !hop.Pulls {
+			continue // no layers come from it
 		}
 		route, where := own, v1alpha1.RouteDirect
-		if u.Host != registryHost(ref) {
+		if hop.Mirror {
 			where = v1alpha1.RouteMirror
-			if route = where; !matcher.Decide(host).Direct {
+			if route = where; !matcher.Decide(hop.URL).Direct {
 				route = v1alpha1.RouteProxy
 			}
 		}
+		if e.doubt == "" {
+			e.doubt = hop.Doubt
+		}
+		e.hosts = append(e.hosts, hop.URL)
 		e.accepted = append(e.accepted, route)
 		e.endpoints = append(e.endpoints, endpoint{hostPort(u), where})
 	}
@@ -62,44 +70,7 @@ func expect(role v1alpha1.CanaryRole, ref name.Reference, runtime runtimes.Runti
 		e.route = e.accepted[0]
 	}
 	e.endpoints = append(e.endpoints, proxies(environment)...)
-	return e
-}
-
-// Hosts returns the URLs that a runtime sends the pulls of an image to, in order; none for a text
-// that names no image, of which a walk says so.
-func Hosts(image string, runtime runtimes.Runtime) []string {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return nil
-	}
-	return pullHosts(ref, runtime)
-}
-
-// pullHosts returns the URLs that a runtime sends an image's pulls to, in its order.
-func pullHosts(ref name.Reference, runtime runtimes.Runtime) []string {
-	itself := "https://" + registryHost(ref)
-	for _, registry := range []string{ref.Context().RegistryStr(), "*"} {
-		for _, configured := range runtime.Hosts {
-			if configured.Registry != registry && !(registry == name.DefaultRegistry && configured.Registry == "docker.io") {
-				continue
-			}
-			hosts := slices.Clone(configured.Hosts)
-			if configured.FallsBack || len(hosts) == 0 {
-				hosts = append(hosts, itself)
-			}
-			return hosts
-		}
-	}
-	return []string{itself}
-}
-
-// registryHost returns the host that an image's own registry is asked at.
-func registryHost(ref name.Reference) string {
-	host := ref.Context().RegistryStr()
-	if host == name.DefaultRegistry {
-		return "registry-1.docker.io"
-	}
-	return host
+	return e, nil
 }
 
 // proxies returns the proxies of an environment.

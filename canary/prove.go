@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,11 +68,10 @@ func open(request Request) (puller, error) {
 }
 
 func prove(ctx context.Context, p puller, request Request, evidence v1alpha1.CanaryEvidence) v1alpha1.CanaryEvidence {
-	ref, err := name.ParseReference(request.Image)
+	expected, err := expect(request.Role, request.Image, request.Runtime, request.Environment)
 	if err != nil {
-		return concluded(evidence, observation{pullErr: fmt.Errorf("parsing image name %q: %w", request.Image, err)})
+		return concluded(evidence, observation{pullErr: err})
 	}
-	expected := expect(request.Role, ref, request.Runtime, request.Environment)
 	evidence.ExpectedRoute = expected.route
 	if err := clearImage(ctx, p); err != nil {
 		return concluded(evidence, observation{expected: expected, pullErr: err})

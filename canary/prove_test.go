@@ -14,6 +14,7 @@ import (
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/canary"
 	"github.com/proxyward/proxyward/canary/canarytest"
+	"github.com/proxyward/proxyward/canary/imagebuild"
 	"github.com/proxyward/proxyward/internal/proxyenv"
 	"github.com/proxyward/proxyward/runtimes"
 )
@@ -40,7 +41,7 @@ func newOffice(t *testing.T, daemon canarytest.DaemonConfig) *office {
 	o.dead = closedPort(t, o.names)
 	o.proxy = canarytest.NewProxy(t, o.names, "proxy.site.test", canarytest.ProxyRule{User: "svc", Password: plantedPassword})
 	for _, registry := range []*canarytest.Registry{o.internal, o.external} {
-		image, err := canary.NewImage(0, "amd64")
+		image, err := imagebuild.New(0, "amd64")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,7 @@ func (o *office) prove(t *testing.T, image string, role v1alpha1.CanaryRole) v1a
 func TestProveBySocketCountersAlone(t *testing.T) {
 	o := newOffice(t, canarytest.DaemonConfig{Plain: true})
 	evidence := o.prove(t, o.External(), v1alpha1.CanaryExternal)
-	if evidence.Verdict != v1alpha1.VerdictVerified || evidence.BytesJudgedBy != "socket counters" || evidence.Bytes < canary.DefaultImageSize {
+	if evidence.Verdict != v1alpha1.VerdictVerified || evidence.BytesJudgedBy != "socket counters" || evidence.Bytes < imagebuild.DefaultSize {
 		t.Errorf("evidence is %+v, want Verified by socket counters", evidence)
 	}
 	// Without the process nobody can tell, and that is said.

@@ -65,6 +65,9 @@ func concluded(evidence v1alpha1.CanaryEvidence, o observation) v1alpha1.CanaryE
 	case evidence.Bytes == 0:
 		evidence.Verdict = v1alpha1.VerdictInconclusive
 		evidence.Message = join("it is unknown whether any byte of a layer was transferred", o.finding.Why)
+	case !o.expectedRoute() && o.expected.doubt != "":
+		evidence.Verdict = v1alpha1.VerdictInconclusive
+		evidence.Message = join(o.wrongRoute(evidence.Role), "yet what to expect is in doubt: "+o.expected.doubt)
 	case !o.expectedRoute():
 		evidence.Verdict = v1alpha1.VerdictWrongRoute
 		evidence.Message = o.wrongRoute(evidence.Role)

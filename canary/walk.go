@@ -113,7 +113,7 @@ func Walk(ctx context.Context, request WalkRequest) WalkReport {
 	}
 	hosts := request.Hosts
 	if len(hosts) == 0 {
-		hosts = []string{"https://" + ref.Context().RegistryStr()}
+		hosts = []string{"https://" + registryHost(ref)}
 	}
 	var report WalkReport
 	for _, host := range hosts {
@@ -152,7 +152,7 @@ func newWalker(request WalkRequest, ref name.Reference, host string) (*walker, *
 	} else {
 		base.Path = path + "/v2"
 	}
-	w := &walker{ref: ref, base: base, mirror: base.Host != ref.Context().RegistryStr(), auth: authn.Anonymous, stage: PurposeRegistry}
+	w := &walker{ref: ref, base: base, mirror: base.Host != registryHost(ref), auth: authn.Anonymous, stage: PurposeRegistry}
 	if request.Auth != nil && !w.mirror {
 		w.auth = authn.FromConfig(authn.AuthConfig{Username: request.Auth.Username, Password: request.Auth.Password.Reveal()})
 	}
@@ -172,6 +172,15 @@ func newWalker(request WalkRequest, ref name.Reference, host string) (*walker, *
 	}
 	w.recorder.next = newTransport(w.recorder, roots)
 	return w, nil
+}
+
+// registryHost returns the host at which an image's own registry is asked. Docker Hub's is another
+// than its name.
+func registryHost(ref name.Reference) string {
+	if host := ref.Context().RegistryStr(); host != name.DefaultRegistry {
+		return host
+	}
+	return "registry-1.docker.io"
 }
 
 // trust returns roots, or the system's, and the certificates of ca.

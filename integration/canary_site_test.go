@@ -21,6 +21,7 @@ import (
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/canary"
 	"github.com/proxyward/proxyward/canary/canarytest"
+	"github.com/proxyward/proxyward/canary/imagebuild"
 	"github.com/proxyward/proxyward/integration/lab"
 	"github.com/proxyward/proxyward/internal/proxyenv"
 	"github.com/proxyward/proxyward/runtimes"
@@ -53,7 +54,7 @@ func startCanaryLab(t *testing.T, spec lab.NodeSpec) *canaryLab {
 // push makes a canary whose layer is kept for siblings and aliases.
 func (c *canaryLab) push(t *testing.T, registry, repository string) string {
 	t.Helper()
-	layer, err := lab.RandomLayer(canary.DefaultImageSize)
+	layer, err := lab.RandomLayer(imagebuild.DefaultSize)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/canary"
 	"github.com/proxyward/proxyward/canary/canarytest"
+	"github.com/proxyward/proxyward/canary/imagebuild"
 	"github.com/proxyward/proxyward/canary/pull"
 	"github.com/proxyward/proxyward/integration/lab"
 	"github.com/proxyward/proxyward/internal/proxyenv"
@@ -168,7 +169,7 @@ func (c *canaryLab) discardedLayers(t *testing.T) {
 	evidence := c.proveExternal(t, c.ProxyURL())
 	// The blobs go when containerd next collects garbage, before or after they are looked for.
 	judged := []string{string(pull.ByUnpacked), string(pull.ByContentStore)}
-	if evidence.Verdict != v1alpha1.VerdictVerified || !slices.Contains(judged, evidence.BytesJudgedBy) || evidence.Bytes < canary.DefaultImageSize {
+	if evidence.Verdict != v1alpha1.VerdictVerified || !slices.Contains(judged, evidence.BytesJudgedBy) || evidence.Bytes < imagebuild.DefaultSize {
 		t.Errorf("evidence is %+v, want Verified", evidence)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/canary"
+	"github.com/proxyward/proxyward/canary/imagebuild"
 	"github.com/proxyward/proxyward/internal/proxyenv"
 )
 
@@ -18,7 +19,7 @@ type Site interface {
 	// listens.
 	ProxyURL() string
 	DeadProxyURL() string
-	// Internal and External are canary images of at least canary.DefaultImageSize bytes each.
+	// Internal and External are canary images of at least imagebuild.DefaultSize bytes each.
 	Internal() string
 	External() string
 	// NoProxy is the NO_PROXY entry for an image's registry.
@@ -70,7 +71,7 @@ func Conform(t *testing.T, site Site) {
 		if evidence.Verdict != v1alpha1.VerdictVerified || evidence.Route != route || evidence.ExpectedRoute != route {
 			t.Errorf("evidence is %+v, want Verified by %s", evidence, route)
 		}
-		if evidence.Bytes < canary.DefaultImageSize || evidence.BytesJudgedBy == "" || evidence.Remote == "" ||
+		if evidence.Bytes < imagebuild.DefaultSize || evidence.BytesJudgedBy == "" || evidence.Remote == "" ||
 			evidence.Duration.Duration <= 0 || evidence.Time.IsZero() || !strings.HasPrefix(evidence.Digest, "sha256:") {
 			t.Errorf("evidence lacks something: %+v", evidence)
 		}

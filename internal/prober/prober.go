@@ -46,7 +46,7 @@ func (p *Prober) Ask(ctx context.Context) apply.Proof {
 	var walked []string
 	for _, unit := range p.pulling(nil) {
 		for _, c := range p.Canaries {
-			hosts := canary.Hosts(c.Image, unit.Runtime)
+			hosts := pulledFrom(c.Image, unit.Runtime)
 			if key := c.Image + " " + strings.Join(hosts, " "); slices.Contains(walked, key) {
 				continue
 			} else {
@@ -167,4 +167,20 @@ func (p *Prober) pulling(units []string) []drift.Desired {
 		}
 	}
 	return out
+}
+
+// pulledFrom returns the URLs that a runtime takes the layers of an image from, in order; none for
+// a text that names no image, of which the walk says so.
+func pulledFrom(image string, rt runtimes.Runtime) []string {
+	hops, err := runtimes.ExpectedHops(rt, image)
+	if err != nil {
+		return nil
+	}
+	var hosts []string
+	for _, hop := range hops {
+		if hop.Pulls {
+			hosts = append(hosts, hop.URL)
+		}
+	}
+	return hosts
 }

@@ -1,4 +1,6 @@
-package canary
+// Package imagebuild makes images that serve as canaries. It stands apart from the proofs so that what
+// lives on nodes does not link what builds images.
+package imagebuild
 
 import (
 	"archive/tar"
@@ -14,16 +16,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// DefaultImageSize is the size of a canary image's layer for which none was given: 1 MiB, enough
+// DefaultSize is the size of a canary image's layer for which none was given: 1 MiB, enough
 // to stand out from what else a daemon receives.
-const DefaultImageSize = 1 << 20
+const DefaultSize = 1 << 20
 
-// NewImage returns an image that serves as a canary and nothing else: one layer with size random
-// bytes (DefaultImageSize when 0), which do not compress and which no other image shares, for
+// New returns an image that serves as a canary and nothing else: one layer with size random
+// bytes (DefaultSize when 0), which do not compress and which no other image shares, for
 // linux on the given architecture. There is nothing in it to run.
-func NewImage(size int64, architecture string) (v1.Image, error) {
+func New(size int64, architecture string) (v1.Image, error) {
 	if size == 0 {
-		size = DefaultImageSize
+		size = DefaultSize
 	}
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -43,19 +45,19 @@ func NewImage(size int64, architecture string) (v1.Image, error) {
 		return nil, fmt.Errorf("making a canary layer: %w", err)
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err := mutate.AppendLayers(base, layer)
+	made, err := mutate.AppendLayers(base, layer)
 	if err != nil {
 		return nil, fmt.Errorf("making a canary image: %w", err)
 	}
-	config, err := image.ConfigFile()
+	config, err := made.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("reading the canary image's configuration: %w", err)
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", architecture
-	image, err = mutate.ConfigFile(image, config)
+	made, err = mutate.ConfigFile(made, config)
 	if err != nil {
 		return nil, fmt.Errorf("writing the canary image's configuration: %w", err)
 	}
-	return image, nil
+	return made, nil
 }
