@@ -73,7 +73,7 @@ func TestAnyProfileReachesTheProcessUnchanged(t *testing.T) {
 				}
 				checkDecodes(t, env, credentials)
 			}
-			write("/etc/systemd/system/"+propertyUnit, []byte("[Service]\nExecStart=/bin/sleep infinity\n"), 0o644)
+			write("/etc/systemd/system/"+propertyUnit, []byte("[Service]\n# Started means executed: before that the process is still systemd's own.\nType=exec\nExecStart=/bin/sleep infinity\n"), 0o644)
 			for _, args := range [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "start", propertyUnit}} {
 				if _, err := n.Run(t.Context(), args...); err != nil {
 					t.Fatal(err)
