@@ -12,14 +12,19 @@ func MaskURL(raw string) string {
 	scheme, rest := "", raw
 	if i := strings.Index(raw, "://"); i >= 0 {
 		scheme, rest = raw[:i+3], raw[i+3:]
-		if strings.ContainsAny(scheme, "@") {
-			scheme, rest = "", raw
+		if !isScheme(raw[:i]) {
+			scheme, rest = "", raw // the :// stands in a password
 		}
 	}
 	if i := lastUserinfoAt(rest); i >= 0 {
 		return scheme + masked + rest[i:]
 	}
 	return scheme + maskTail(rest)
+}
+
+// isScheme reports whether s consists of what RFC 3986 §3.1 allows in a scheme.
+func isScheme(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.") == ""
 }
 
 // lastUserinfoAt returns the index of the @ that ends the userinfo, or -1. The @ of a digest

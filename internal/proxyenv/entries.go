@@ -109,26 +109,25 @@ func inNetworks(addr netip.Addr, networks []string) bool {
 }
 
 func (r *resolver) profileEntries(set *entrySet) {
-	first := map[string]int{}
+	first := make(map[string]int, len(r.spec.NoProxy.Entries))
 	for i, req := range r.spec.NoProxy.Entries {
-		path := fmt.Sprintf("spec.noProxy.entries[%d].value", i)
 		e := parseEntry(req.Value)
 		switch e.kind {
 		case kindEverything:
-			r.fail(path, req.Value, "it would send everything past the proxy", "write the domains and networks that are meant")
+			r.fail(entryPath(i), req.Value, "it would send everything past the proxy", "write the domains and networks that are meant")
 			continue
 		case kindDead:
-			r.fail(path, v1alpha1.MaskURL(req.Value), "Go matches nothing with it: "+e.problem, e.fix)
+			r.fail(entryPath(i), v1alpha1.MaskURL(req.Value), "Go matches nothing with it: "+e.problem, e.fix)
 			continue
 		}
 		value := e.value()
 		if j, ok := first[value]; ok {
-			r.note(path, req.Value, "it says the same as entries[%d]", j)
+			r.note(entryPath(i), req.Value, "it says the same as entries[%d]", j)
 		} else {
 			first[value] = i
 		}
-		if _, network, err := net.ParseCIDR(strings.TrimSpace(req.Value)); err == nil && !strings.EqualFold(strings.TrimSpace(req.Value), network.String()) {
-			r.note(path, req.Value, "its host bits mean nothing; %s is used", value)
+		if e.kind == kindCIDR && !strings.EqualFold(strings.TrimSpace(req.Value), value) {
+			r.note(entryPath(i), req.Value, "its host bits mean nothing; %s is used", value)
 		}
 		if _, ok := set.byValue[value]; !ok {
 			set.byValue[value] = v1alpha1.NoProxyEntry{Value: value, Source: v1alpha1.SourceProfile, Reason: req.Reason}
@@ -136,8 +135,15 @@ func (r *resolver) profileEntries(set *entrySet) {
 	}
 }
 
+func entryPath(i int) string { return fmt.Sprintf("spec.noProxy.entries[%d].value", i) }
+
 func joinEntries(entries []v1alpha1.NoProxyEntry) string {
+	size := len(entries)
+	for _, e := range entries {
+		size += len(e.Value)
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for i, e := range entries {
 		if i > 0 {
 			b.WriteByte(',')

@@ -33,7 +33,8 @@ type Matcher struct {
 	decide  func(*url.URL) (*url.URL, error)
 	broken  map[string]string // scheme → variable whose value does not parse
 	values  map[string]string // scheme → value of its variable
-	entries []v1alpha1.NoProxyEntry
+	noProxy string
+	entries []v1alpha1.NoProxyEntry // lend source and reason to what is in noProxy
 }
 
 // NewMatcher returns the matcher of an environment, read as Go reads it: the upper-case variable
@@ -55,21 +56,9 @@ func NewMatcher(env Environment) *Matcher {
 		decide: cfg.ProxyFunc(),
 		broken: map[string]string{},
 		values: map[string]string{"http": cfg.HTTPProxy, "https": cfg.HTTPSProxy},
-	}
-	known := make(map[string]v1alpha1.NoProxyEntry, len(env.Entries))
-	for _, e := range env.Entries {
-		known[e.Value] = e
-	}
-	for raw := range strings.SplitSeq(cfg.NoProxy, ",") {
-		v := strings.TrimSpace(raw)
-		if v == "" {
-			continue
-		}
-		e, ok := known[v]
-		if !ok {
-			e = v1alpha1.NoProxyEntry{Value: v}
-		}
-		m.entries = append(m.entries, e)
+
+		noProxy: cfg.NoProxy,
+		entries: env.Entries,
 	}
 	for scheme, name := range map[string]string{"http": "HTTP_PROXY", "https": "HTTPS_PROXY"} {
 		if m.values[scheme] != "" && !usable(m.decide, scheme, cfg.NoProxy) {
@@ -151,9 +140,10 @@ func (m *Matcher) misread(scheme string, proxy *url.URL) bool {
 
 // deciding returns the first entry that, were it the only one, would make a request direct.
 func (m *Matcher) deciding(u *url.URL) *v1alpha1.NoProxyEntry {
-	for _, e := range m.entries {
-		one := httpproxy.Config{HTTPProxy: probeProxy, HTTPSProxy: probeProxy, NoProxy: e.Value}
+	for _, v := range commas(m.noProxy) {
+		one := httpproxy.Config{HTTPProxy: probeProxy, HTTPSProxy: probeProxy, NoProxy: v}
 		if p, err := one.ProxyFunc()(u); err == nil && p == nil {
+			e := provenance(m.entries, v)
 			return &e
 		}
 	}
