@@ -1,6 +1,8 @@
 package bootstrap
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/proxyward/proxyward/agent/apply"
@@ -67,8 +69,11 @@ func (r Report) Verdict(stage Stage) Verdict {
 	}
 	verdict := VerdictGood
 	for _, u := range r.Units {
-		if u.InSync == metav1.ConditionFalse {
+		switch u.InSync {
+		case metav1.ConditionFalse:
 			return VerdictFailed
+		case metav1.ConditionUnknown:
+			verdict = VerdictUntested
 		}
 	}
 	for _, e := range r.Canaries {
@@ -86,9 +91,15 @@ func (r Report) Verdict(stage Stage) Verdict {
 	return verdict
 }
 
-// Clean says that a removal left nothing of Proxyward on the host.
+// Clean says that a removal left nothing of Proxyward on the host. Where there is no systemd, or no
+// such unit any more, no daemon can have anything of it.
 func (r Report) Clean() bool {
-	return (r.Outcome == apply.Done || r.Outcome == apply.Unchanged) && r.Verdict(StageProof) == VerdictGood
+	if r.Outcome != apply.Done && r.Outcome != apply.Unchanged {
+		return false
+	}
+	return !slices.ContainsFunc(r.Units, func(u v1alpha1.UnitStatus) bool {
+		return u.InSync != metav1.ConditionTrue && u.State != "no systemd" && u.State != "not-found"
+	})
 }
 
 func newReport(wanted Wanted, plan drift.Plan, result apply.Result, after drift.Plan, notes []string) Report {
