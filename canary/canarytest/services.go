@@ -28,6 +28,9 @@ type imageService struct {
 func (s imageService) PullImage(ctx context.Context, req *criapi.PullImageRequest) (*criapi.PullImageResponse, error) {
 	id, err := s.runtime.pull(ctx, req.GetImage().GetImage())
 	if err != nil {
+		if ctx.Err() != nil { // as containerd's services say it (errdefs)
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
 	return &criapi.PullImageResponse{ImageRef: id}, nil
