@@ -36,6 +36,7 @@ lint: ## gofmt, vet, staticcheck, shellcheck, tidy modules
 
 unit: ## unit tests with the race detector; fuzz targets run their seeds
 	$(GO) test -race ./...
+	cd internal/crdgen && $(GO) test -race ./...
 
 fuzz: ## every fuzz target for FUZZTIME
 	@$(GO) list -f '{{.ImportPath}}' ./... | while read -r package; do \
@@ -44,10 +45,17 @@ fuzz: ## every fuzz target for FUZZTIME
 		done || exit 1; \
 	done
 
-setup: ## install what lint and the lab need on this machine, and build the node root, once
-	@missing=; for p in shellcheck buildah; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+# A command that the tests run, and the Debian package that has it.
+TOOLS   := shellcheck=shellcheck buildah=buildah curl=curl wget=wget python3=python3 java=default-jdk-headless npm=npm systemd-analyze=systemd
+CLIENTS := internal/proxyenv/testdata/clients
+
+setup: ## install what lint and the tests need on this machine, and build the node root, once
+	@missing=; for tool in $(TOOLS); do command -v $${tool%=*} >/dev/null || missing="$$missing $${tool#*=}"; done; \
+	python3 -c 'import requests' 2>/dev/null || missing="$$missing python3-requests"; \
 	if [ -n "$$missing" ]; then echo "installing$$missing"; apt-get update -q && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; fi
+	@[ -x $(CLIENTS)/node_modules/node/bin/node ] || { echo "installing the JavaScript clients whose NO_PROXY rules are compared"; \
+		cd $(CLIENTS) && npm ci --no-audit --no-fund; }
 	cd integration && $(LAB) setup
 
 node: ## tests on real nodes: systemd, containerd, squid, registries (root, Debian)

@@ -3,13 +3,10 @@ package canary
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
@@ -117,26 +114,14 @@ func (o *observation) pull(ctx context.Context, p puller, request Request) ([]wi
 	defer cancel()
 	watch, watchErr := witness.Start(context.WithoutCancel(ctx), request.MainPID)
 	o.arrival, o.pullErr = p.Pull(ctx)
-	if timedOut(ctx, o.pullErr, request.Timeout) {
+	// gRPC tells the daemon the deadline, so its answer may come a moment before ours passes.
+	if deadline, ok := ctx.Deadline(); o.pullErr != nil && ok && time.Until(deadline) < request.Timeout/10 {
 		o.pullErr = fmt.Errorf("pulling image %q: no end after %s: %w", request.Image, request.Timeout, o.pullErr)
 	}
 	if watchErr != nil {
 		return nil, watchErr
 	}
 	return watch.Stop()
-}
-
-// timedOut says whether a pull was ended by its deadline. The daemon is told the deadline too and
-// may answer a moment before this process sees it pass.
-func timedOut(ctx context.Context, err error, timeout time.Duration) bool {
-	if err == nil {
-		return false
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return true
-	}
-	deadline, _ := ctx.Deadline()
-	return status.Code(err) == codes.DeadlineExceeded && time.Until(deadline) < timeout/10
 }
 
 // sentTo returns the hosts that the registry itself sent the walk to directly: layers often lie

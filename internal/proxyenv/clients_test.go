@@ -31,6 +31,8 @@ func clientPrograms() map[Client]struct {
 		probe   []string
 		command []string
 	}
+	// Debian's own may be older than what the packages need.
+	const node = "testdata/clients/node_modules/node/bin/node"
 	return map[Client]program{
 		ClientCurl: {"the Debian package curl", []string{"curl", "--version"},
 			[]string{"sh", "-c", `for u; do curl -gsS -m 3 -o /dev/null "$u"; done; true`, "sh"}},
@@ -42,10 +44,10 @@ func clientPrograms() map[Client]struct {
 			[]string{"python3", "-c", "import sys,requests\nfor u in sys.argv[1:]:\n  try: requests.get(u,timeout=3)\n  except Exception: pass"}},
 		ClientJava: {"the Debian package default-jdk-headless", []string{"java", "--list-modules"},
 			[]string{"java", "testdata/clients/Get.java"}},
-		ClientUndici: {"the packages of internal/proxyenv/testdata/clients (npm ci in that folder)", []string{"node", "-e", "require('./testdata/clients/node_modules/undici')"},
-			[]string{"node", "testdata/clients/undici.cjs"}},
-		ClientAxios: {"the packages of internal/proxyenv/testdata/clients (npm ci in that folder)", []string{"node", "-e", "require('./testdata/clients/node_modules/axios')"},
-			[]string{"node", "testdata/clients/axios.cjs"}},
+		ClientUndici: {"the packages of internal/proxyenv/testdata/clients (npm ci in that folder)", []string{node, "-e", "require('./testdata/clients/node_modules/undici')"},
+			[]string{node, "testdata/clients/undici.cjs"}},
+		ClientAxios: {"the packages of internal/proxyenv/testdata/clients (npm ci in that folder)", []string{node, "-e", "require('./testdata/clients/node_modules/axios')"},
+			[]string{node, "testdata/clients/axios.cjs"}},
 	}
 }
 
