@@ -90,7 +90,6 @@ bench: ## every benchmark, with its budget
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 demo: ## bootstrap a real node, prove it, refuse a dead proxy, undo a bad one (root, Debian)
-	@$(MAKE) --no-print-directory build
 	cd integration && $(GO) run ./cmd/demo
 
 lab-up: ## bring up a lab and leave it running
