@@ -63,7 +63,8 @@ func (n *Node) Observed() drift.Host {
 	return host
 }
 
-// Applier makes changes to the host on behalf of a verb.
+// Applier makes changes to the host on behalf of a verb. Where there is systemd, the dead-man guards
+// them; it runs a copy of this program, which must have the verb "deadman".
 func (n *Node) Applier(verb string, observe apply.Observer) (*apply.Applier, error) {
 	cfg := apply.Config{
 		Files:   n.Root,
@@ -74,6 +75,7 @@ func (n *Node) Applier(verb string, observe apply.Observer) (*apply.Applier, err
 	}
 	if n.Systemd != nil {
 		cfg.Units = apply.Systemd{Manager: n.Systemd}
+		cfg.Guard = &apply.Deadman{Files: n.Root, Units: n.Systemd, Installer: n.Systemd, Program: apply.OwnProgram}
 	}
 	return apply.New(cfg)
 }
