@@ -1,7 +1,8 @@
 //go:build linux
 
 // Command demo shows on a real node what Proxyward promises: proof by pulls whose route is seen, a
-// dead proxy refused before anything changes, and a change that fails its proof undone by itself.
+// dead proxy refused before anything changes, a change that fails its proof undone by itself, and a
+// change whose program was killed ended by the dead-man.
 package main
 
 import (
@@ -55,7 +56,7 @@ func run(ctx context.Context) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{d.bootstrap, d.unchanged, d.dead, d.oneSided, d.remove} {
+	for _, act := range []func(context.Context) error{d.bootstrap, d.unchanged, d.dead, d.oneSided, d.killed, d.remove} {
 		if err := act(ctx); err != nil {
 			return err
 		}
