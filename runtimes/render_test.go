@@ -344,3 +344,34 @@ func BenchmarkRender2000Entries(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkResolveAndRender2000Entries is the whole way from a profile to the bytes of one unit.
+// Budget: 5 ms.
+func BenchmarkResolveAndRender2000Entries(b *testing.B) {
+	profile := &v1alpha1.ProxyProfile{Spec: v1alpha1.ProxyProfileSpec{
+		Proxy:      v1alpha1.Proxy{HTTP: "http://proxy.corp.example:3128", HTTPS: "http://proxy.corp.example:3128"},
+		Cluster:    v1alpha1.ClusterFacts{ServiceCIDRs: []string{"10.96.0.0/16"}},
+		Registries: v1alpha1.Registries{Internal: []string{"registry.corp.example:5000"}},
+	}}
+	profile.Name = "corp"
+	for i := range 2000 {
+		profile.Spec.NoProxy.Entries = append(profile.Spec.NoProxy.Entries, v1alpha1.NoProxyRequest{
+			Value: fmt.Sprintf("host-%04d.corp.example", i), Reason: "a reason of some length",
+		})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		revision, _, err := proxyenv.Resolve(proxyenv.Input{Profile: profile})
+		if err != nil {
+			b.Fatal(err)
+		}
+		env, err := proxyenv.ForNode(proxyenv.NodeInput{Revision: revision})
+		if err != nil {
+			b.Fatal(err)
+		}
+		in := runtimes.RenderInput{Profile: "corp", Revision: "corp-1", Target: v1alpha1.TargetContainerd, Unit: "containerd.service", Environment: env}
+		if _, err := runtimes.Render(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -17,17 +17,29 @@ const MaxEnvString = 32*4096 - 1
 // entrySet collects entries; of several with one value the first added stays, and the sources are
 // added in the order in which they win.
 type entrySet struct {
-	byValue  map[string]v1alpha1.NoProxyEntry
+	entries  []v1alpha1.NoProxyEntry
+	seen     map[string]bool
 	excluded map[string]bool
 }
 
+// newEntrySet has room for about size entries.
+func newEntrySet(size int, excluded map[string]bool) *entrySet {
+	return &entrySet{entries: make([]v1alpha1.NoProxyEntry, 0, size), seen: make(map[string]bool, size), excluded: excluded}
+}
+
+// add adds a computed entry unless the profile leaves it out.
 func (s *entrySet) add(source v1alpha1.EntrySource, value, reason string) {
-	if s.excluded[value] {
+	if !s.excluded[value] {
+		s.put(source, value, reason)
+	}
+}
+
+func (s *entrySet) put(source v1alpha1.EntrySource, value, reason string) {
+	if s.seen[value] {
 		return
 	}
-	if _, ok := s.byValue[value]; !ok {
-		s.byValue[value] = v1alpha1.NoProxyEntry{Value: value, Source: source, Reason: reason}
-	}
+	s.seen[value] = true
+	s.entries = append(s.entries, v1alpha1.NoProxyEntry{Value: value, Source: source, Reason: reason})
 }
 
 func (s *entrySet) addAll(source v1alpha1.EntrySource, values []string, reason string) {
@@ -37,17 +49,14 @@ func (s *entrySet) addAll(source v1alpha1.EntrySource, values []string, reason s
 }
 
 func (s *entrySet) sorted() []v1alpha1.NoProxyEntry {
-	out := make([]v1alpha1.NoProxyEntry, 0, len(s.byValue))
-	for _, e := range s.byValue {
-		out = append(out, e)
-	}
-	slices.SortFunc(out, func(a, b v1alpha1.NoProxyEntry) int { return strings.Compare(a.Value, b.Value) })
-	return out
+	slices.SortFunc(s.entries, func(a, b v1alpha1.NoProxyEntry) int { return strings.Compare(a.Value, b.Value) })
+	return s.entries
 }
 
 // entries computes the whole list of a revision whose other fields are resolved.
 func (r *resolver) entries(rev *v1alpha1.ProxyRevisionSpec) []v1alpha1.NoProxyEntry {
-	set := &entrySet{byValue: map[string]v1alpha1.NoProxyEntry{}, excluded: r.excludedSet()}
+	const computed = 32 // about as many as the cluster gives
+	set := newEntrySet(len(r.spec.NoProxy.Entries)+computed, r.excludedSet())
 	set.addAll(v1alpha1.SourceLoopback, []string{"localhost", "127.0.0.1", "127.0.0.0/8", "::1"}, "this host")
 	r.clusterEntries(set, rev.Cluster)
 	for _, m := range cloudMetadata(rev.Cluster.Cloud) {
@@ -129,9 +138,7 @@ func (r *resolver) profileEntries(set *entrySet) {
 		if e.kind == kindCIDR && !strings.EqualFold(strings.TrimSpace(req.Value), value) {
 			r.note(entryPath(i), req.Value, "its host bits mean nothing; %s is used", value)
 		}
-		if _, ok := set.byValue[value]; !ok {
-			set.byValue[value] = v1alpha1.NoProxyEntry{Value: value, Source: v1alpha1.SourceProfile, Reason: req.Reason}
-		}
+		set.put(v1alpha1.SourceProfile, value, req.Reason)
 	}
 }
 

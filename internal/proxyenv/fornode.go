@@ -97,8 +97,7 @@ func proxyValue(proxyURL string, c *Credentials) (Secret, error) {
 // nodeEntries returns entries for the mirrors that are private addresses and that no entry of the
 // revision covers. Names are left to the profile: whether one is internal cannot be seen from it.
 func nodeEntries(rev *v1alpha1.ProxyRevisionSpec, mirrors []string) []v1alpha1.NoProxyEntry {
-	excluded := excludedSet(rev.Excluded)
-	set := &entrySet{byValue: map[string]v1alpha1.NoProxyEntry{}, excluded: excluded}
+	set := newEntrySet(len(mirrors), excludedSet(rev.Excluded))
 	var covered *Matcher
 	for _, raw := range mirrors {
 		e := registryEntry(raw)
