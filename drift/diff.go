@@ -175,7 +175,7 @@ func order(diffs []*unitDiff) []Action {
 				removeFiles = append(removeFiles, a)
 			}
 		}
-		if u.reload != "" {
+		if u.reload != "" && !u.observed.Loaded.Absent {
 			reload = append(reload, u.desired.Unit+": "+u.reload)
 		}
 		if u.restart != "" {

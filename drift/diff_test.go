@@ -231,6 +231,13 @@ func TestDiff(t *testing.T) {
 			func(_ *Desired, o *Observed) { o.Loaded, o.Process = LoadedLayer{Absent: true}, ProcessLayer{} },
 			"[] unknown [Unreadable]", "", "there is no systemd here",
 		},
+		"plain tree without our drop-in: nobody is there to reload it": {
+			func(_ *Desired, o *Observed) {
+				o.Loaded, o.Process = LoadedLayer{Absent: true}, ProcessLayer{}
+				o.Files.Ours[dropIn] = FileState{}
+			},
+			"[write " + dropIn + "] false [FilesDrifted]", "", "",
+		},
 		"plain tree with wrong files": {
 			func(_ *Desired, o *Observed) {
 				o.Loaded, o.Process = LoadedLayer{Absent: true}, ProcessLayer{}
