@@ -18,6 +18,9 @@ import (
 // houseTime bounds what surrounds a pull: removing the image before and after it.
 const houseTime = 30 * time.Second
 
+// maxPulls bounds how often a proof pulls until it has seen a connection.
+const maxPulls = 3
+
 // puller is what a proof needs of a runtime.
 type puller interface {
 	// Clear removes the image and checks that it is gone, or returns a *pull.HeldError.
@@ -75,8 +78,7 @@ func prove(ctx context.Context, p puller, request Request, evidence v1alpha1.Can
 	}
 	seen := observation{expected: expected}
 	remotes := resolve(ctx, request.Resolver, expected.endpoints)
-	sockets, watchErr := seen.pull(ctx, p, request)
-	tidyErr := clearImage(context.WithoutCancel(ctx), p)
+	sockets, watchErr, tidyErr := seen.pullUntilSeen(ctx, p, request)
 	// Names may have moved to other addresses meanwhile.
 	remotes = merge(remotes, resolve(ctx, request.Resolver, expected.endpoints))
 	judge := func() {
@@ -105,6 +107,20 @@ func clearImage(ctx context.Context, p puller) error {
 	ctx, cancel := context.WithTimeout(ctx, houseTime)
 	defer cancel()
 	return p.Clear(ctx)
+}
+
+// pullUntilSeen pulls, and clears the image again. On a busy machine a connection may come and go
+// between two looks at the daemon; a pull of which nothing was seen is then repeated, as fresh as the
+// first, up to maxPulls in all.
+func (o *observation) pullUntilSeen(ctx context.Context, p puller, request Request) (sockets []witness.Socket, watchErr, tidyErr error) {
+	for range maxPulls {
+		sockets, watchErr = o.pull(ctx, p, request)
+		tidyErr = clearImage(context.WithoutCancel(ctx), p)
+		if len(sockets) > 0 || o.pullErr != nil || watchErr != nil || tidyErr != nil {
+			break
+		}
+	}
+	return sockets, watchErr, tidyErr
 }
 
 // pull pulls under watch and returns the connections that were opened meanwhile. An error is about
