@@ -46,7 +46,7 @@ func (p *Prober) Ask(ctx context.Context) apply.Proof {
 	var walked []string
 	for _, unit := range p.pulling(nil) {
 		for _, c := range p.Canaries {
-			hosts := pulledFrom(c.Image, unit.Runtime)
+			hosts := PulledFrom(c.Image, unit.Runtime)
 			if key := c.Image + " " + strings.Join(hosts, " "); slices.Contains(walked, key) {
 				continue
 			} else {
@@ -169,9 +169,9 @@ func (p *Prober) pulling(units []string) []drift.Desired {
 	return out
 }
 
-// pulledFrom returns the URLs that a runtime takes the layers of an image from, in order; none for
+// PulledFrom returns the URLs that a runtime takes the layers of an image from, in order; none for
 // a text that names no image, of which the walk says so.
-func pulledFrom(image string, rt runtimes.Runtime) []string {
+func PulledFrom(image string, rt runtimes.Runtime) []string {
 	hops, err := runtimes.ExpectedHops(rt, image)
 	if err != nil {
 		return nil

@@ -86,7 +86,7 @@ func TestPulledFrom(t *testing.T) {
 		"not an image":              "",
 	}
 	for image, want := range tests {
-		if got := strings.Join(pulledFrom(image, rt), " "); got != want {
+		if got := strings.Join(PulledFrom(image, rt), " "); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}
