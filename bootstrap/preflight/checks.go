@@ -57,5 +57,10 @@ func checks() []check {
 	}
 }
 
-// Docs returns the address of a check's documentation.
-func Docs(id string) string { return docsPage + "#" + strings.ToLower(id) }
+// Docs returns the address of a check's documentation; for "" that of the whole page.
+func Docs(id string) string {
+	if id == "" {
+		return docsPage
+	}
+	return docsPage + "#" + strings.ToLower(id)
+}

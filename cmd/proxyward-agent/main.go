@@ -23,5 +23,5 @@ func run() int {
 		Short:   "Put this node's container runtimes on the corporate proxy, and prove it",
 		Version: version, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
 	}
-	return app.Run(ctx, os.Args[1:], verbs.Bootstrap, verbs.Diff, verbs.Remove, verbs.Deadman, verbs.Version)
+	return app.Run(ctx, os.Args[1:], verbs.Bootstrap, verbs.Preflight, verbs.Diff, verbs.Remove, verbs.Deadman, verbs.Version)
 }

@@ -23,5 +23,5 @@ func run() int {
 		Short:   "Put container runtimes on the corporate proxy, and prove it",
 		Version: version, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
 	}
-	return app.Run(ctx, os.Args[1:], verbs.Render, verbs.Lint, verbs.Explain, verbs.Diff, verbs.Bootstrap, verbs.Remove, verbs.Deadman, verbs.Version)
+	return app.Run(ctx, os.Args[1:], verbs.Render, verbs.Lint, verbs.Explain, verbs.Diff, verbs.Preflight, verbs.Bootstrap, verbs.Remove, verbs.Deadman, verbs.Version)
 }

@@ -69,7 +69,7 @@ func (d *desk) write(path, content string) {
 }
 
 func allVerbs() []Verb {
-	return []Verb{Render, Lint, Explain, Diff, Bootstrap, Remove, Version}
+	return []Verb{Render, Lint, Explain, Diff, Preflight, Bootstrap, Remove, Version}
 }
 
 // run runs the program as its main does, and expects its exit code.
