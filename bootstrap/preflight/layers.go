@@ -3,11 +3,13 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/proxyward/proxyward/api/v1alpha1"
 	"github.com/proxyward/proxyward/drift"
 	"github.com/proxyward/proxyward/internal/proxyenv"
+	"github.com/proxyward/proxyward/internal/unitfile"
 	"github.com/proxyward/proxyward/runtimes"
 )
 
@@ -151,7 +153,7 @@ func checkAbove(_ context.Context, _ *subject, u unit) Result {
 }
 
 // checkOthers names other people's files, those first that systemd does not read as it looks.
-func checkOthers(_ context.Context, _ *subject, u unit) Result {
+func checkOthers(_ context.Context, s *subject, u unit) Result {
 	if err := u.observed.Files.Err; err != nil {
 		return untested("", "make the file readable for root, or remove it", err.Error())
 	}
@@ -167,6 +169,9 @@ func checkOthers(_ context.Context, _ *subject, u unit) Result {
 		misread = misread || o.Problem != ""
 		seen = append(seen, otherFile(o))
 	}
+	if lost := s.lostLines(u); len(lost) > 0 {
+		misread, seen = true, append(seen, lost...)
+	}
 	if len(seen) == 0 {
 		return pass("", "no other file of the unit speaks of a proxy")
 	}
@@ -175,6 +180,27 @@ func checkOthers(_ context.Context, _ *subject, u unit) Result {
 		fix = "correct or remove them: systemd does not read them as they look"
 	}
 	return warn("", fix, seen...)
+}
+
+// lostLines are those of drop-ins that speak of proxies and that systemd drops as a whole, because
+// of where they stand.
+func (s *subject) lostLines(u unit) []string {
+	next, err := s.nextStart(u)
+	if err != nil {
+		return nil // PW106 says so
+	}
+	var out []string
+	for _, n := range next.Notes {
+		known := slices.ContainsFunc(u.observed.Files.Others, func(o drift.OtherFile) bool { return o.Path == n.Path })
+		if known || n.Kind != unitfile.NoteDropped || n.Path == runtimes.DropInPath(u.Unit) || !strings.HasSuffix(n.Path, ".conf") {
+			continue
+		}
+		content, err := s.host.Root.ReadFile(n.Path)
+		if err == nil && strings.Contains(strings.ToUpper(string(content)), "_PROXY") {
+			out = append(out, n.String())
+		}
+	}
+	return out
 }
 
 func otherFile(o drift.OtherFile) string {
