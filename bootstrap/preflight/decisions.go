@@ -67,8 +67,6 @@ func (d *decider) expect(value string) v1alpha1.Route {
 	return v1alpha1.RouteDirect
 }
 
-func (s *subject) decisions(context.Context) []Decision { return s.table() }
-
 // decide makes the table: the cluster, the cloud, the profile's networks, the registries, and
 // whatever the walks were sent to.
 func (s *subject) decide(ctx context.Context) []Decision {
@@ -144,12 +142,12 @@ func (s *subject) decideAPIServers(ctx context.Context, d *decider) {
 			continue
 		}
 		// Runtimes do not ask for it by address, so that route is told and not judged.
-		addrs, err := s.resolver.LookupNetIP(ctx, "ip", host)
+		addrs, err := s.lookup(ctx, host)
 		if err != nil {
 			continue // its name is judged above; PW403 says that it does not resolve
 		}
 		for _, a := range addrs {
-			d.add(what+", by address", "https://"+net.JoinHostPort(a.Unmap().String(), port), "")
+			d.add(what+", by address", "https://"+net.JoinHostPort(a.String(), port), "")
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (u unit) names() []string {
 }
 
 // environment joins the four layers.
-func (s *subject) environment(context.Context) []UnitEnvironment {
+func (s *subject) environment() []UnitEnvironment {
 	out := []UnitEnvironment{}
 	for _, u := range s.units() {
 		e := UnitEnvironment{

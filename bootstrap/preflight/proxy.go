@@ -18,8 +18,12 @@ import (
 	"github.com/proxyward/proxyward/internal/proxyenv"
 )
 
-// dialTimeout of one TCP connection.
-const dialTimeout = 3 * time.Second
+const (
+	// dialTimeout of one TCP connection.
+	dialTimeout = 3 * time.Second
+	// lookupTimeout of one name: a daemon whose pull waits longer for it is no better off.
+	lookupTimeout = 4 * time.Second
+)
 
 const fixProxy = "correct the host and port in spec.proxy, or have a firewall let this node through"
 
@@ -92,6 +96,8 @@ func (s *subject) lookup(ctx context.Context, host string) ([]netip.Addr, error)
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	found, err := s.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err

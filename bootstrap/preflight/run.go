@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/proxyward/proxyward/bootstrap"
 	"github.com/proxyward/proxyward/canary"
@@ -37,7 +36,7 @@ type Progress struct {
 
 // Run makes every check on a host and changes nothing there.
 //
-// Its error says why nothing was checked; a *bootstrap.InputError that the profile, or what goes
+// Its error says why nothing is known (ctx ended among others); a *bootstrap.InputError that the profile, or what goes
 // with it, cannot be used on this host.
 func Run(ctx context.Context, host *node.Node, req Request) (Report, error) {
 	wanted, err := bootstrap.Find(host.Root, req.Input)
@@ -46,6 +45,9 @@ func Run(ctx context.Context, host *node.Node, req Request) (Report, error) {
 	}
 	s := newSubject(ctx, host, wanted, req)
 	results := runAll(ctx, checks(), s, req.Observe)
+	if err := ctx.Err(); err != nil {
+		return Report{}, fmt.Errorf("checking the host: %w", err)
+	}
 	masker := proxyenv.NewMasker(req.Credentials)
 	for i := range results {
 		results[i].Fix = masker.Mask(results[i].Fix)
@@ -55,7 +57,7 @@ func Run(ctx context.Context, host *node.Node, req Request) (Report, error) {
 	}
 	return Report{
 		Profile: wanted.Profile, Revision: wanted.Revision, Outcome: outcome(results), Checks: results,
-		Environment: s.environment(ctx), Decisions: s.decisions(ctx),
+		Environment: s.environment(), Decisions: s.table(),
 	}, nil
 }
 
@@ -94,19 +96,12 @@ func runOne(ctx context.Context, c check, s *subject) []Result {
 	select {
 	case results = <-done:
 	case <-ctx.Done():
-		results = []Result{untested("", "run it again; if it stays so, something on this host hangs", late(ctx, deadline))}
+		results = []Result{untested("", "run it again; if it stays so, something on this host hangs", fmt.Sprintf("it did not end within %s", deadline))}
 	}
 	for i := range results {
 		results[i].ID, results[i].Title, results[i].Docs = c.id, c.title, Docs(c.id)
 	}
 	return results
-}
-
-func late(ctx context.Context, deadline time.Duration) string {
-	if context.Cause(ctx) == context.Canceled {
-		return "it was interrupted"
-	}
-	return fmt.Sprintf("it did not end within %s", deadline)
 }
 
 // teller tells of progress.
