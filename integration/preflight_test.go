@@ -57,7 +57,7 @@ func (s *site) preflight(t *testing.T, p program.Profile, code int) preflightRun
 // unit stands.
 func (s *site) everything(t *testing.T) string {
 	t.Helper()
-	const script = `find /etc /usr/lib/systemd /var/lib/proxyward /run/systemd/system /root -xdev -printf '%p %M %u %s %T@ %l\n' 2>/dev/null | sort | sha256sum
+	const script = `find /etc /usr/lib/systemd /var/lib/proxyward /run/systemd/system -xdev -printf '%p %M %u %s %T@ %l\n' 2>/dev/null | sort | sha256sum
 find /etc /var/lib/proxyward -xdev -type f -print0 2>/dev/null | sort -z | xargs -0r sha256sum | sha256sum
 ls /var/lib/proxyward 2>/dev/null
 systemctl show '*.service' -p Id -p LoadState -p ActiveState -p MainPID -p InvocationID -p NRestarts -p NeedDaemonReload -p DropInPaths | grep -v -e '^Id=systemd-' | sha256sum
@@ -210,8 +210,8 @@ func TestPreflightOnANode(t *testing.T) {
 	})
 }
 
-// toldApart runs preflight against each proxy that does not serve: squid that asks for a password,
-// and proxies that refuse, hang, are something else, or speak TLS only.
+// toldApart runs preflight against each proxy that does not serve: squids that ask for a password
+// and that refuse, and proxies that hang, are something else, or speak TLS only.
 func (s *site) toldApart(t *testing.T) {
 	squid := s.Proxy(lab.Auth)
 	t.Run("407 without credentials", func(t *testing.T) {
@@ -230,7 +230,7 @@ func (s *site) toldApart(t *testing.T) {
 		s.preflight(t, p, 0).expect(t, "PW303", preflight.Pass)
 	})
 	for mode, kind := range map[lab.FaultMode]string{
-		lab.Fault403: "ProxyForbidden", lab.FaultHang: "ProxyTimeout", lab.FaultNotHTTP: "ProxyNotHTTP", lab.FaultTLSOnly: "ProxyIsTLS",
+		lab.FaultHang: "ProxyTimeout", lab.FaultNotHTTP: "ProxyNotHTTP", lab.FaultTLSOnly: "ProxyIsTLS",
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			broken, err := s.FaultProxy(t.Context(), mode, lab.FaultOptions{})
@@ -242,6 +242,15 @@ func (s *site) toldApart(t *testing.T) {
 			s.preflight(t, p, 3).expect(t, "PW303", preflight.Fail, kind)
 		})
 	}
+	t.Run("403", func(t *testing.T) {
+		deny := s.Proxy(lab.Deny)
+		if err := deny.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p := s.profile
+		p.Proxy = deny.URL()
+		s.preflight(t, p, 3).expect(t, "PW303", preflight.Fail, "ProxyForbidden", "403")
+	})
 	t.Run("nobody listens", func(t *testing.T) {
 		p := s.profile
 		p.Proxy = "http://proxy.corp.example:9"

@@ -19,6 +19,8 @@ import (
 const (
 	Open = "open" // squid that asks nobody
 	Auth = "auth" // squid that asks for user and password
+	// Deny is a squid that refuses everything with 403. It runs once a test starts it.
+	Deny = "deny"
 )
 
 // Proxy is one squid of the lab.
@@ -26,7 +28,7 @@ type Proxy struct {
 	Name string
 	// Addr is where it listens.
 	Addr netip.AddrPort
-	// User and Password are empty for [Open].
+	// User and Password are empty but for [Auth].
 	User, Password string
 
 	lab *Lab
@@ -44,7 +46,7 @@ type AccessEntry struct {
 
 // Proxy returns the proxy of that name, nil for an unknown one.
 func (l *Lab) Proxy(name string) *Proxy {
-	ports := map[string]uint16{Open: 3128, Auth: 3129}
+	ports := map[string]uint16{Open: 3128, Auth: 3129, Deny: 3130}
 	port, ok := ports[name]
 	if !ok {
 		return nil
@@ -119,7 +121,8 @@ func (p *Proxy) configure() error {
 		"cache_log " + p.dir("cache.log"),
 		"coredump_dir " + p.dir(""),
 	}
-	if p.Name == Auth {
+	switch p.Name {
+	case Auth:
 		lines = append(lines,
 			"auth_param basic program /usr/lib/squid/basic_ncsa_auth "+p.dir("passwd"),
 			"auth_param basic children 2 startup=1 idle=1",
@@ -134,7 +137,9 @@ func (p *Proxy) configure() error {
 			return err
 		}
 		lines = append(lines, "http_access deny all")
-	} else {
+	case Deny:
+		lines = append(lines, "http_access deny all")
+	default:
 		lines = append(lines, "http_access allow all")
 	}
 	if err := os.WriteFile(p.dir("hosts"), []byte(hostsFile("", p.lab.state.allHosts())), 0o644); err != nil {
