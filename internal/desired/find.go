@@ -32,7 +32,7 @@ func Find(host runtimes.HostFS, targets []v1alpha1.Target) (found []runtimes.Run
 		}
 	}
 	if len(found) == 0 {
-		return nil, notes, targetError("", "no container runtime was found on this host: none has a unit file here", "install one first, or give the directory with the host's tree (--host-root DIR)")
+		return nil, notes, targetError("", "no container runtime was found on this host: none has a unit file here", "install one first, or check that --host-root is the top of the host's tree")
 	}
 	return found, notes, nil
 }

@@ -38,7 +38,7 @@ func ForNode(in NodeInput) (Environment, error) {
 	rev := in.Revision
 	switch {
 	case rev.CredentialsSecretName != "" && in.Credentials == nil:
-		return Environment{}, fmt.Errorf("computing the environment of profile %q: its credentials (Secret %q) were not given; give the folder with the files username and password", rev.Profile, rev.CredentialsSecretName)
+		return Environment{}, fmt.Errorf("computing the environment of profile %q: its credentials (Secret %q) were not given; give the directory with the files username and password (--credentials DIR)", rev.Profile, rev.CredentialsSecretName)
 	case rev.CredentialsSecretName == "" && in.Credentials != nil:
 		return Environment{}, fmt.Errorf("computing the environment of profile %q: credentials were given and the profile asks for none; write spec.proxy.credentialsSecretName, or leave them out", rev.Profile)
 	}

@@ -47,9 +47,9 @@ func (a *App) Run(ctx context.Context, args []string, verbs ...Verb) int {
 	shared := &common{format: cli.Text}
 	root := a.root(shared, verbs)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !shared.began {
-		err = cli.BadInput("%w; see %s --help", err, a.Name)
+		err = cli.BadInput("%w; see %s --help", err, cmd.CommandPath())
 	}
 	var input *bootstrap.InputError
 	if errors.As(err, &input) {

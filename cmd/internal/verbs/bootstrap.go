@@ -10,7 +10,6 @@ import (
 	"github.com/proxyward/proxyward/agent/apply"
 	"github.com/proxyward/proxyward/bootstrap"
 	"github.com/proxyward/proxyward/internal/cli"
-	"github.com/proxyward/proxyward/internal/node"
 )
 
 // exitUntested is how a verb ends when something that says nothing of the proxy kept it from
@@ -44,7 +43,7 @@ unit that does not run) kept it from being proven.`,
   %[1]s bootstrap --files --profile corp.yaml --credentials creds/    # before containerd.service
   %[1]s bootstrap --prove --profile corp.yaml --credentials creds/    # before kubelet.service
   %[1]s bootstrap --files --profile corp.yaml --host-root /mnt/image  # into a tree`, a.Name),
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			input, err := in.input()
 			if err != nil {
@@ -57,13 +56,13 @@ unit that does not run) kept it from being proven.`,
 			if err := canProve(input, prove); err != nil {
 				return err
 			}
-			host, err := node.Open(cmd.Context(), in.hostRoot)
+			host, err := in.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer host.Close()
 			if host.Systemd == nil && stage == bootstrap.StageProof {
-				return cli.BadInput("there is no systemd below %q, so nothing can be restarted or proven; write --files", in.hostRoot)
+				return cli.BadInput("there is no systemd below %q, so nothing can be restarted or proven; add --files to write the files only", in.hostRoot)
 			}
 			progress := c.print.Progress()
 			began := time.Now()

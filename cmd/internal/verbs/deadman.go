@@ -37,7 +37,7 @@ is unfinished it changes nothing, so a person may run it too.
 Exit codes: 0 nothing is left unfinished, 1 it could not be undone, and the next run of
 the timer tries again, 2 the arguments are wrong.`,
 		Example: fmt.Sprintf("  %[1]s deadman\n  %[1]s deadman --wait 5m", a.Name),
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			host, err := node.Open(cmd.Context(), "/")
 			if err != nil {

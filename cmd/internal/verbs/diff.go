@@ -9,7 +9,6 @@ import (
 
 	"github.com/proxyward/proxyward/bootstrap"
 	"github.com/proxyward/proxyward/internal/cli"
-	"github.com/proxyward/proxyward/internal/node"
 )
 
 // exitDiffers is how `diff` ends when there is something to do.
@@ -32,13 +31,13 @@ Exit codes: 0 nothing to do, 1 failed, 2 the profile or what goes with it cannot
 used, 3 the host differs.`,
 		Example: fmt.Sprintf(`  %[1]s diff --profile corp.yaml --credentials creds/
   %[1]s diff --profile corp.yaml --credentials creds/ --host-root /mnt/image -o yaml`, a.Name),
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			input, err := in.input()
 			if err != nil {
 				return err
 			}
-			host, err := node.Open(cmd.Context(), in.hostRoot)
+			host, err := in.open(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -51,7 +50,11 @@ used, 3 the host differs.`,
 			if err != nil || !preview.Differs() {
 				return err
 			}
-			c.print.Next(a.Name + " bootstrap with the same flags carries it out and proves it")
+			next := " bootstrap with the same flags carries it out and proves it"
+			if host.Systemd == nil {
+				next = " bootstrap --files with the same flags writes the files"
+			}
+			c.print.Next(a.Name + next)
 			return &cli.ExitError{Code: exitDiffers}
 		},
 	}

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/proxyward/proxyward/internal/cli"
 	"github.com/proxyward/proxyward/internal/desired"
 	"github.com/proxyward/proxyward/internal/hostfs"
+	"github.com/proxyward/proxyward/internal/node"
 	"github.com/proxyward/proxyward/internal/prober"
 	"github.com/proxyward/proxyward/internal/profilefile"
 	"github.com/proxyward/proxyward/internal/proxyenv"
@@ -48,6 +50,24 @@ func (in *inputs) addCredentials(cmd *cobra.Command) {
 
 func (in *inputs) addPullSecret(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&in.pullSecret, "pull-secret", "", "file with the .dockerconfigjson of the canaries' pull Secrets")
+}
+
+// noArguments refuses what stands beside the flags. Cobra's own check calls it an unknown command,
+// as if the verb had verbs below it.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("reading the arguments: found %q, and %s takes flags only", args[0], cmd.Name())
+	}
+	return nil
+}
+
+// open opens the host that the flags name. A directory that is not there is bad input: nothing can
+// have been changed in it.
+func (in *inputs) open(ctx context.Context) (*node.Node, error) {
+	if _, err := hostfs.Open(in.hostRoot); err != nil {
+		return nil, &cli.BadInputError{Err: err}
+	}
+	return node.Open(ctx, in.hostRoot)
 }
 
 func (in *inputs) addHostRoot(cmd *cobra.Command, fallback, meaning string) {

@@ -46,7 +46,7 @@ goes direct. What concerns other clients than Go's, which the runtimes are, is m
 Exit codes: 0 usable (with or without findings), 1 warnings and --strict, 2 not usable.`,
 		Example: fmt.Sprintf(`  %[1]s lint --profile corp.yaml
   %[1]s lint --profile corp.yaml --strict -o json   # in a pipeline`, a.Name),
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			g, err := in.load()
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/proxyward/proxyward/bootstrap"
 	"github.com/proxyward/proxyward/internal/cli"
-	"github.com/proxyward/proxyward/internal/node"
 )
 
 // Remove is the verb `remove`.
@@ -27,9 +26,9 @@ The lock and the record of past changes stay in /var/lib/proxyward.
 Exit codes: 0 clean, 1 failed, and the host is as it was unless the output says
 otherwise, 2 the arguments are wrong.`,
 		Example: fmt.Sprintf("  %[1]s remove\n  %[1]s remove --host-root /mnt/image", a.Name),
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			host, err := node.Open(cmd.Context(), in.hostRoot)
+			host, err := in.open(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ bootstrap --files --host-root DIR.
 Exit codes: 0 shown, 1 failed, 2 the profile or what goes with it cannot be used.`,
 		Example: fmt.Sprintf(`  %[1]s render --profile corp.yaml --credentials creds/
   %[1]s render --profile corp.yaml --credentials creds/ --host-root / -o json | jq -r '.files[].path'`, a.Name),
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			input, err := in.input()
 			if err != nil {

@@ -231,7 +231,12 @@ func TestExitCodesAndWhatIsSaid(t *testing.T) {
 		{"a target that is not there", []string{"diff", "-p", rke2, "--credentials", d.credentials, "--host-root", d.tree}, 2, []string{"spec.targets", "RKE2"}},
 		{"a proof without a canary", d.flags("bootstrap", "--prove"), 2, []string{"spec.canary"}},
 		{"a proof without a systemd", d.flags("bootstrap"), 2, []string{"--files"}},
-		{"no host to explain", []string{"explain", "-p", d.profile}, 2, []string{"no host given"}},
+		{"no host to explain", []string{"explain", "-p", d.profile}, 2, []string{"no host given", "proxyward explain --help"}},
+		{"an argument too many", []string{"version", "x"}, 2, []string{`found "x"`, "takes flags only", "proxyward version --help"}},
+		{"a tree to clean that is not there", []string{"remove", "--host-root", "nowhere"}, 2, []string{"nowhere", "nothing was changed"}},
+		{"a tree to write that is not there", []string{"bootstrap", "--files", "-p", d.profile, "--credentials", d.credentials, "--host-root", "nowhere"}, 2, []string{"nowhere", "nothing was changed"}},
+		{"a tree to compare that is not there", []string{"diff", "-p", d.profile, "--credentials", d.credentials, "--host-root", "nowhere"}, 2, []string{"nowhere", "nothing was changed"}},
+		{"what to do on a tree", d.flags("diff"), 3, []string{"bootstrap --files with the same flags"}},
 		{"usable", []string{"lint", "-p", d.profile}, 0, []string{"usable", "next:"}},
 		{"version", []string{"version"}, 0, []string{"proxyward v0"}},
 	}
@@ -280,9 +285,6 @@ func TestHelpIsWhole(t *testing.T) {
 	d := newDesk(t)
 	for _, verb := range allVerbs() {
 		cmd := verb(&App{Name: "proxyward"}, &common{})
-		if cmd.Name() == "version" {
-			continue
-		}
 		out, _ := d.run(0, cmd.Name(), "--help")
 		for _, want := range []string{"Exit codes: 0 ", "Examples:\n  proxyward " + cmd.Name()} {
 			if !strings.Contains(out, want) {

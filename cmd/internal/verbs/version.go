@@ -22,7 +22,10 @@ type versionResult struct {
 // Version is the verb `version`.
 func Version(a *App, c *common) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Say which version this is", Args: noArguments,
+		Long: `version says which version of the program this is, and what it was built with and for.
+
+Exit codes: 0 said, 1 failed, 2 the arguments are wrong.`,
 		Example: fmt.Sprintf("  %[1]s version\n  %[1]s version -o json", a.Name),
 		RunE: func(*cobra.Command, []string) error {
 			v := versionResult{Program: a.Name, Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
