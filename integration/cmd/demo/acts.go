@@ -98,7 +98,7 @@ func (d *demo) act(ctx context.Context, shown string, p program.Profile, outcome
 	}
 	fmt.Printf("   %s, %d restart(s), %s\n", out.Outcome, after-before, took.Round(10*time.Millisecond))
 	for _, e := range r.proof {
-		fmt.Printf("   %s canary: %s, by %s from %s\n", strings.ToLower(string(e.Role)), e.Verdict, strings.ToLower(string(e.Route)), e.Remote)
+		fmt.Printf("   %s canary: %s, route %s, from %s\n", strings.ToLower(string(e.Role)), e.Verdict, strings.ToLower(string(e.Route)), e.Remote)
 	}
 	if out.Error != "" {
 		fmt.Println("   " + out.Error)

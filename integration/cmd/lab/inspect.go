@@ -38,6 +38,14 @@ func (o *options) open() (*lab.Lab, error) {
 	return nil, fmt.Errorf("looking for lab %q: it is not up: %s", o.name, hint)
 }
 
+// commandError is how a command on a node ended that did not end with 0.
+type commandError struct{ code int }
+
+// Error implements error.
+func (e *commandError) Error() string {
+	return fmt.Sprintf("running the command on the node: it ended with exit code %d", e.code)
+}
+
 func shellCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "shell NODE [-- COMMAND…]", Short: "Open a shell on a node, or run a command there", Args: cobra.MinimumNArgs(1),
@@ -66,10 +74,15 @@ func shellCommand(o *options) *cobra.Command {
 			shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, os.Stdout, os.Stderr
 			shell.Env = append(shell.Env, "TERM="+os.Getenv("TERM"))
 			err = shell.Run()
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(args) == 1 && exit.Exited() {
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			switch {
+			case !ok || !exit.Exited():
+				return err
+			case len(args) == 1:
 				return nil // how the last command typed in ended is no failure of ours
+			default:
+				return &commandError{code: exit.ExitCode()}
 			}
-			return err
 		},
 	}
 	return cmd
@@ -120,7 +133,7 @@ func printStatus(out io.Writer, l *lab.Lab) error {
 
 func login(user, password string) string {
 	if user == "" {
-		return "–"
+		return "-"
 	}
 	// Made up by the lab, valid in it only: to be shown.
 	return user + " " + password

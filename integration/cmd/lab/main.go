@@ -6,9 +6,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,9 +27,18 @@ func main() {
 
 func run(ctx context.Context) int {
 	err := command().ExecuteContext(ctx)
+	return exitCode(ctx, err)
+}
+
+// exitCode says on standard error what went wrong, and returns how the program ends. A command that
+// was run on a node has spoken for itself, so its own code is handed on without a word.
+func exitCode(ctx context.Context, err error) int {
+	inside, ran := errors.AsType[*commandError](err)
 	switch {
 	case err == nil:
 		return 0
+	case ran:
+		return inside.code
 	case ctx.Err() != nil:
 		// What the user asked for; the details would only be about that.
 		fmt.Fprintln(os.Stderr, "lab: interrupted")
@@ -111,17 +122,40 @@ func upCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up", Short: "Bring the lab up and leave it running", Args: cobra.NoArgs,
 		Long: `up brings the lab up and leaves it running until "lab down". Interrupted, it
-removes what it had made.`,
+removes what it had made. The canary image proxyward/canary:1 is in the internal
+and the external registry then, so that a profile can name it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := lab.Up(cmd.Context(), f.config(o))
 			if err != nil {
 				return err
 			}
-			return printStatus(cmd.OutOrStdout(), l)
+			canaries, err := pushCanaries(cmd.Context(), l)
+			if err != nil {
+				return errors.Join(err, lab.Down(context.WithoutCancel(cmd.Context()), o.name, o.stateDir, os.Stderr))
+			}
+			if err := printStatus(cmd.OutOrStdout(), l); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nCANARY\n%s\n", strings.Join(canaries, "\n"))
+			return err
 		},
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// pushCanaries gives the internal and the external registry an image that a profile can name, and
+// returns the two references.
+func pushCanaries(ctx context.Context, l *lab.Lab) ([]string, error) {
+	var refs []string
+	for _, registry := range []string{lab.Internal, lab.External} {
+		image, err := l.PushCanary(ctx, registry, "proxyward/canary", "1")
+		if err != nil {
+			return nil, fmt.Errorf("pushing the canary to the registry %q: %w", registry, err)
+		}
+		refs = append(refs, image.Ref)
+	}
+	return refs, nil
 }
 
 func downCommand(o *options) *cobra.Command {
