@@ -117,7 +117,7 @@ func sentence(colour cli.Colour, r bootstrap.Report, stage bootstrap.Stage, took
 	case bootstrap.VerdictGood:
 		switch {
 		case stage == bootstrap.StageFiles:
-			return colour.Green("files in place") + in + "; not proven"
+			return colour.Green("files in place") + in + "; nothing was restarted, and nothing is proven yet"
 		case len(r.Canaries) > 0:
 			return colour.Green("done and proven") + in
 		default:

@@ -256,6 +256,15 @@ func TestExitCodesAndWhatIsSaid(t *testing.T) {
 	}
 }
 
+// With --files the plan may name a restart, so how it ended says that there was none.
+func TestFilesSaysThatNothingWasRestarted(t *testing.T) {
+	d := newDesk(t)
+	out, _ := d.run(0, d.flags("bootstrap", "--files")...)
+	if !strings.Contains(out, "nothing was restarted") {
+		t.Errorf("it is not said:\n%s", out)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	d := newDesk(t)
 	out, _ := d.run(0, "explain", "-p", d.profile, "-o", "json", "registry.k8s.io", "10.20.3.4", "registry.corp.example:5000", "::1")
