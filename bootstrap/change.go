@@ -41,11 +41,17 @@ func begin(ctx context.Context, host *node.Node, verb string, observe apply.Obse
 	switch left.Outcome {
 	case apply.Unchanged:
 	case apply.Refused, apply.UndoFailed:
-		return nil, fmt.Errorf("finishing the change %q that another process left: %w", left.Attempt, errors.Join(left.Err, left.UndoErr))
+		return nil, notEnded(left)
 	default:
 		c.notes = append(c.notes, fmt.Sprintf("the change %q, which another process had left unfinished, was ended first (%s)", left.Attempt, left.Outcome))
 	}
 	return c, nil
+}
+
+// notEnded says why what another process left could not be ended: its first failure, and what failed
+// in the undo.
+func notEnded(left apply.Result) error {
+	return fmt.Errorf("finishing the change %q that another process left: %w", left.Attempt, errors.Join(left.Err, left.UndoErr))
 }
 
 // stage says how far to go towards what is wanted, and how to judge it.
