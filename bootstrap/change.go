@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,14 +35,23 @@ func begin(ctx context.Context, host *node.Node, verb string, observe apply.Obse
 	c := &change{verb: verb, applier: applier}
 	c.request = apply.Request{Local: true, Attempt: verb + "-" + rand.Text()}
 	left := applier.Recover(ctx, apply.Recovery{})
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("looking for a change that another process left: %w", err)
+	}
 	switch left.Outcome {
 	case apply.Unchanged:
 	case apply.Refused, apply.UndoFailed:
-		return nil, fmt.Errorf("finishing the change %q that another process left: %w", left.Attempt, left.Err)
+		return nil, notEnded(left)
 	default:
 		c.notes = append(c.notes, fmt.Sprintf("the change %q, which another process had left unfinished, was ended first (%s)", left.Attempt, left.Outcome))
 	}
 	return c, nil
+}
+
+// notEnded says why what another process left could not be ended: its first failure, and what failed
+// in the undo.
+func notEnded(left apply.Result) error {
+	return fmt.Errorf("finishing the change %q that another process left: %w", left.Attempt, errors.Join(left.Err, left.UndoErr))
 }
 
 // stage says how far to go towards what is wanted, and how to judge it.

@@ -84,8 +84,11 @@ func (t trace) refusal(hop string) *Failure {
 // authDetail says why a proxy may have answered 407.
 func authDetail(proxy *url.URL, offered []string) string {
 	detail := "the proxy answered 407: no credentials were sent"
-	if proxy.User != nil {
+	if password, _ := proxy.User.Password(); password != "" {
 		detail = fmt.Sprintf("the proxy answered 407: it refused the credentials of user %q", proxy.User.Username())
+	} else if proxy.User != nil {
+		// A name without a password may be a token, so it is not shown.
+		detail = "the proxy answered 407: it refused the user that was sent without a password"
 	}
 	if len(offered) > 0 {
 		detail += fmt.Sprintf(" (it offers %s)", strings.Join(offered, ", "))

@@ -18,7 +18,10 @@ import (
 	"github.com/proxyward/proxyward/internal/proxyenv"
 )
 
-const plantedPassword = "pl@nted:s3cret%40"
+const (
+	plantedPassword = "pl@nted:s3cret%40"
+	plantedToken    = "planted-token"
+)
 
 // site is a registry with an image, a proxy, and what is needed to reach them.
 type site struct {
@@ -170,6 +173,10 @@ func TestC48_ProxyFailuresAreToldApart(t *testing.T) {
 			p := canarytest.NewProxy(t, s.names, "proxy.site.test", canarytest.ProxyRule{User: "svc", Password: "x"})
 			return fmt.Sprintf("http://svc:pl%%40nted%%3As3cret%%2540@proxy.site.test:%d", p.Addr.Port())
 		}, canary.FailProxyAuthRequired, `refused the credentials of user "svc"`},
+		{"407 to a token in place of a name", func(t *testing.T) string {
+			p := canarytest.NewProxy(t, s.names, "proxy.site.test", canarytest.ProxyRule{User: "svc", Password: "x"})
+			return fmt.Sprintf("http://%s:@proxy.site.test:%d", plantedToken, p.Addr.Port())
+		}, canary.FailProxyAuthRequired, "the user that was sent without a password"},
 		{"403", func(t *testing.T) string {
 			p := canarytest.NewProxy(t, s.names, "proxy.site.test", canarytest.ProxyRule{Status: http.StatusForbidden})
 			return fmt.Sprintf("http://proxy.site.test:%d", p.Addr.Port())

@@ -139,7 +139,7 @@ func loadedLayer(u systemd.Unit, prefix string) LoadedLayer {
 // another look could show something else.
 func observeProcess(processes Processes, loaded LoadedLayer, prefix string) (layer ProcessLayer, sure bool) {
 	switch loaded.ActiveState {
-	case "active", "reloading":
+	case "active", "reloading", "refreshing":
 	case "inactive", "failed", "deactivating":
 		return ProcessLayer{Running: runtimes.False}, true
 	default:

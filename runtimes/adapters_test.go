@@ -1,6 +1,7 @@
 package runtimes_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,16 @@ func TestDockerKeyAndFlagTogetherRefuse(t *testing.T) {
 		if !strings.Contains(r.Restart.Refuse, "does not start with both") || strings.Contains(r.Restart.Refuse, "pw") {
 			t.Errorf("%s with %s: %q", key, flag, r.Restart.Refuse)
 		}
+	}
+}
+
+func TestDockerHasEveryMirrorOfItsFlags(t *testing.T) {
+	r := one(t, tree(t, map[string]string{
+		"lib/systemd/system/docker.service": "[Service]\nExecStart=/usr/bin/dockerd --registry-mirror=https://a.corp.example --registry-mirror https://b.corp.example\n",
+	}), v1alpha1.TargetDocker)
+	want := []string{"https://a.corp.example", "https://b.corp.example"}
+	if len(r.Hosts) != 1 || !slices.Equal(r.Hosts[0].Hosts, want) {
+		t.Errorf("mirrors %+v, want %q", r.Hosts, want)
 	}
 }
 

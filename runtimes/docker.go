@@ -103,9 +103,9 @@ func maskValue(variable, value string) string {
 func dockerMirrors(u *Unit, words []string, file string, cfg daemonJSON) ([]RegistryHosts, error) {
 	list := RegistryHosts{Registry: "docker.io", FallsBack: true, File: file}
 	mirrors := cfg.Mirrors
-	if v, found := flag(words, "registry-mirror"); found {
+	if given := flags(words, "registry-mirror"); len(given) > 0 { // each names one more
 		_, list.File = u.last("Service", "ExecStart")
-		mirrors = append(mirrors, v)
+		mirrors = append(mirrors, given...)
 	}
 	for _, m := range mirrors {
 		address, err := hostURL(m)

@@ -260,6 +260,39 @@ func TestC66_InterruptedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
+// Whoever undoes after a reboot may run before the daemon is due, so it must not start it.
+func TestRecover_LeavesTheStartToTheBoot(t *testing.T) {
+	for active, started := range map[string]bool{"inactive": false, "failed": true} {
+		t.Run(active, func(t *testing.T) {
+			h := newHost(t, scratch(t))
+			p := h.parts()
+			ctx, cancel := context.WithCancel(t.Context())
+			p.events = func(e apply.Event) {
+				if e.Step == apply.StepRestart && e.Ended {
+					cancel()
+				}
+			}
+			wantOutcome(t, h.applier(t, p).Apply(ctx, change("http://new:3128")), apply.Interrupted)
+			before := h.process(t, containerd).InvocationID
+			for _, unit := range []string{containerd, docker} {
+				if err := h.model.SetActive(unit, active); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.boot = "boot-2"
+			got := h.plainApplier(t).Recover(t.Context(), apply.Recovery{})
+			wantOutcome(t, got, apply.Interrupted)
+			if len(got.Restarted) > 0 != started || h.process(t, containerd).InvocationID != before != started {
+				t.Errorf("restarted %q", got.Restarted)
+			}
+			content, err := h.root.ReadFile(envFile)
+			if err != nil || string(content) != "HTTPS_PROXY=http://old:3128\n" {
+				t.Errorf("the environment file holds %q: %v", content, err)
+			}
+		})
+	}
+}
+
 func TestRecover_ChangeThatEndsItsMakersIsUndone(t *testing.T) {
 	h := newHost(t, scratch(t))
 	before := h.snapshot(t)

@@ -32,7 +32,7 @@ func (t *transaction) restart(ctx context.Context, u *UnitRecord) error {
 	}
 	limit := t.cfg.Timeouts.restart(state)
 	if u.Replaced != nil && state.InvocationID != *u.Replaced {
-		if state.Active == "active" || state.Active == "reloading" {
+		if state.up() {
 			return nil
 		}
 		return &RestartError{Unit: u.Unit, Err: fmt.Errorf("it is %s after its restart, with result %q", state.Active, state.Result)}

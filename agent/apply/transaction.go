@@ -79,7 +79,12 @@ func (t *transaction) open(ctx context.Context, req Request) error {
 
 // running says that a restart would replace a process.
 func (s UnitState) running() bool {
-	return slices.Contains([]string{"active", "reloading", "activating", "refreshing"}, s.Active)
+	return s.up() || s.Active == "activating"
+}
+
+// up says that its process has been started.
+func (s UnitState) up() bool {
+	return slices.Contains([]string{"active", "reloading", "refreshing"}, s.Active)
 }
 
 // ask asks with the desired environment, and makes the baseline with the old one. It returns the

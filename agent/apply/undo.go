@@ -88,19 +88,24 @@ func (t *transaction) restore(ctx context.Context) error {
 }
 
 // undoRestart makes one daemon run with the old files, if it may have taken the new ones. A unit
-// that was stopped is left stopped.
+// that was stopped, or that the boot has not started yet, is left so.
 func (t *transaction) undoRestart(ctx context.Context, u *UnitRecord) error {
 	state, err := t.cfg.Units.State(ctx, u.Unit)
 	if err != nil {
 		return &RestartError{Unit: u.Unit, Err: err}
 	}
-	up := (state.Active == "active" || state.Active == "reloading") && !state.Job
+	up := state.up() && !state.Job
 	switch {
 	case up && state.InvocationID == u.InvocationID:
 		return nil // never restarted
 	case up && u.UndoReplaced != nil && state.InvocationID != *u.UndoReplaced:
 		return nil // restarted by an undo before
 	case !u.Active && !state.running():
+		return nil
+	case state.Active == "inactive" && t.rec.BootID != t.cfg.BootID:
+		// Not started in this boot yet, so its start will take the old files. To start it here
+		// could wait for ever: whoever undoes may be ordered before it.
+		t.note("%q has not run since the boot; its start is left to systemd", u.Unit)
 		return nil
 	}
 	replaced := state.InvocationID

@@ -67,7 +67,11 @@ func (d Daemons) Creating(ctx context.Context, runtime runtimes.Runtime) ([]stri
 }
 
 func (d Daemons) dial(runtime runtimes.Runtime) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("unix://"+d.Node.Path(runtime.Socket),
+	socket, err := d.Node.Path(runtime.Socket)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 	if err != nil {
 		return nil, fmt.Errorf("opening the socket %q: %w", runtime.Socket, err)

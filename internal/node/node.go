@@ -80,5 +80,6 @@ func (n *Node) Applier(verb string, observe apply.Observer) (*apply.Applier, err
 	return apply.New(cfg)
 }
 
-// Path returns where this process finds a path of the host.
-func (n *Node) Path(hostPath string) string { return filepath.Join(n.Root.Dir(), hostPath) }
+// Path returns where this process finds a path of the host. Symbolic links are those of the host:
+// an absolute one, as /var/run often is, stays in its tree.
+func (n *Node) Path(hostPath string) (string, error) { return n.Root.Resolve(hostPath) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -31,9 +32,20 @@ func ReadPullSecret(path string) (Logins, error) {
 	}
 	logins := Logins{}
 	for host, auth := range file.Auths {
-		logins[host] = &canary.RegistryAuth{Username: auth.Username, Password: proxyenv.NewSecret(auth.Password, "")}
+		logins[registryOf(host)] = &canary.RegistryAuth{Username: auth.Username, Password: proxyenv.NewSecret(auth.Password, "")}
 	}
 	return logins, nil
+}
+
+// registryOf returns the registry that a key of a pull secret means, as image references name it. A
+// key may be a URL and have a path: logging in to Docker Hub writes "https://index.docker.io/v1/".
+func registryOf(key string) string {
+	host := strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, _, _ = strings.Cut(host, "/")
+	if host == "docker.io" {
+		return name.DefaultRegistry
+	}
+	return host
 }
 
 // Canaries returns the images that a revision proves with, each with the login for its registry

@@ -109,7 +109,7 @@ func (p *Prober) Prove(ctx context.Context, units []string) apply.Proof {
 
 // request is what all proofs through one daemon share: its process, and the environment that this
 // process has.
-func (p *Prober) request(ctx context.Context, unit drift.Desired) (canary.Request, error) {
+func (p *Prober) request(ctx context.Context, unit drift.Desired) (_ canary.Request, err error) {
 	observed := drift.Observe(ctx, p.Node.Observed(), []drift.UnitRef{{Unit: unit.Unit, Runtime: unit.Runtime}})[0]
 	switch {
 	case observed.Process.Err != nil:
@@ -118,7 +118,9 @@ func (p *Prober) request(ctx context.Context, unit drift.Desired) (canary.Reques
 		return canary.Request{}, fmt.Errorf("pulling through %q: it does not run", unit.Unit)
 	}
 	rt := unit.Runtime
-	rt.Socket = p.Node.Path(rt.Socket)
+	if rt.Socket, err = p.Node.Path(rt.Socket); err != nil {
+		return canary.Request{}, err
+	}
 	return canary.Request{
 		Runtime: rt, MainPID: observed.Process.PID, Timeout: p.Timeout, CA: p.CA,
 		Environment: proxyenv.Environment{Vars: observed.Process.Environ, Entries: unit.Environment.Entries},

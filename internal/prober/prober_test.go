@@ -92,6 +92,35 @@ func TestPulledFrom(t *testing.T) {
 	}
 }
 
+func TestReadPullSecret_KeysAsTheyAreWritten(t *testing.T) {
+	tests := map[string]struct{ key, image string }{
+		"host":               {"registry.corp.example", "registry.corp.example/canary:1"},
+		"URL":                {"https://registry.corp.example:5000", "registry.corp.example:5000/canary:1"},
+		"URL with a path":    {"http://registry.corp.example/v2/", "registry.corp.example/canary:1"},
+		"Docker Hub's login": {"https://index.docker.io/v1/", "docker.io/library/busybox:1"},
+		"Docker Hub by name": {"docker.io", "busybox:1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pull.json")
+			if err := os.WriteFile(path, []byte(`{"auths":{"`+test.key+`":{"auth":"cHVsbGVyOnB3"}}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			logins, err := ReadPullSecret(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Canaries(v1alpha1.Canary{Internal: &v1alpha1.CanaryImage{Image: test.image, PullSecretName: "pull"}}, logins)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if auth := got[0].Auth; auth.Username != "puller" || auth.Password.Reveal() != "pw" {
+				t.Errorf("login of %q", auth.Username)
+			}
+		})
+	}
+}
+
 func TestCanariesGetTheLoginOfTheirOwnRegistry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pull.json")
 	const secret = "planted-pull-secret"

@@ -242,6 +242,34 @@ func TestNothingIsLeftForLater(t *testing.T) {
 	})
 }
 
+// No file that was built lies among the sources, where the next commit would take it along.
+func TestNothingBuiltAmongTheSources(t *testing.T) {
+	const most = 1 << 20 // bytes; no source comes near it
+	top := root(t)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path == filepath.Join(top, "bin") || strings.HasPrefix(d.Name(), ".") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(path); info.Size() > most && ext != ".test" && ext != ".prof" {
+			t.Errorf("%s has %d bytes: build into bin/", path, info.Size())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // eachSource calls see for every Go file of both modules that a person wrote.
 func eachSource(t *testing.T, see func(path string, content []byte)) {
 	t.Helper()

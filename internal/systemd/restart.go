@@ -120,7 +120,7 @@ func missingAfterStart(now Unit) string {
 	switch {
 	case now.JobID != 0:
 		return "its job to end"
-	case now.ActiveState == "active", now.ActiveState == "reloading",
+	case now.ActiveState == "active", now.ActiveState == "reloading", now.ActiveState == "refreshing",
 		now.Type == "oneshot" && now.ActiveState == "inactive" && now.Result == "success":
 		return ""
 	}

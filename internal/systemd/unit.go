@@ -89,8 +89,9 @@ type Unit struct {
 }
 
 // Running says that the unit has, or is about to have, a process that a restart would replace.
+// Older versions of systemd do not know "refreshing".
 func (u Unit) Running() bool {
-	return u.ActiveState == "active" || u.ActiveState == "reloading" || u.ActiveState == "activating"
+	return slices.Contains([]string{"active", "reloading", "refreshing", "activating"}, u.ActiveState)
 }
 
 // Show reads a unit. One that systemd does not know is no error: its LoadState is not-found. A

@@ -38,6 +38,7 @@ func TestWaitForRestart(t *testing.T) {
 		after   = Unit{ActiveState: "active", InvocationID: "b", MainPID: 2}
 		dead    = Unit{ActiveState: "failed", InvocationID: "b", Result: "exit-code", ExecMainStatus: 203}
 		limited = Unit{ActiveState: "failed", InvocationID: "a", Result: "start-limit-hit", StartLimitBurst: 3, StartLimitInterval: time.Minute}
+		renews  = Unit{ActiveState: "refreshing", InvocationID: "b", MainPID: 2}
 		flaps   = Unit{ActiveState: "activating", SubState: "auto-restart", InvocationID: "b"}
 	)
 	var (
@@ -53,6 +54,7 @@ func TestWaitForRestart(t *testing.T) {
 		want    any // pointer to an error type, or nil
 	}{
 		"job, stop, start":                 {looks: []Unit{queued, between, spawned, after}, results: []string{"done"}},
+		"it refreshes right afterwards":    {looks: []Unit{renews, renews, renews, renews, after}},
 		"the signal is lost":               {looks: []Unit{queued, between, spawned, after}},
 		"systemd re-executes meanwhile":    {looks: []Unit{after}, errs: []error{errors.New("closed"), errors.New("closed")}},
 		"the job's end is not enough":      {looks: []Unit{before, before, before, after}, results: []string{"done"}},
