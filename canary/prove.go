@@ -18,7 +18,7 @@ import (
 // houseTime bounds what surrounds a pull: removing the image before and after it.
 const houseTime = 30 * time.Second
 
-// maxPulls bounds how often a proof pulls until it has seen a connection.
+// maxPulls bounds how often a proof pulls until it has seen the bytes come.
 const maxPulls = 3
 
 // puller is what a proof needs of a runtime.
@@ -109,14 +109,14 @@ func clearImage(ctx context.Context, p puller) error {
 	return p.Clear(ctx)
 }
 
-// pullUntilSeen pulls, and clears the image again. On a busy machine a connection may come and go
-// between two looks at the daemon; a pull of which nothing was seen is then repeated, as fresh as the
-// first, up to maxPulls in all.
+// pullUntilSeen pulls, and clears the image again. A pull whose bytes were not seen coming, as on a
+// busy machine, is repeated, as fresh as the first, up to maxPulls in all.
 func (o *observation) pullUntilSeen(ctx context.Context, p puller, request Request) (sockets []witness.Socket, watchErr, tidyErr error) {
 	for range maxPulls {
 		sockets, watchErr = o.pull(ctx, p, request)
 		tidyErr = clearImage(context.WithoutCancel(ctx), p)
-		if len(sockets) > 0 || o.pullErr != nil || watchErr != nil || tidyErr != nil {
+		failed := o.pullErr != nil || watchErr != nil || tidyErr != nil
+		if failed || len(o.arrival.Held) > 0 || !witness.Missed(sockets, o.arrival.Size) {
 			break
 		}
 	}

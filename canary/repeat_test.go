@@ -12,10 +12,11 @@ import (
 )
 
 // blinkingPuller transfers nothing that can be seen until the pull with the number seenAt, in which
-// this process opens a connection.
+// this process receives bytes by a connection, as in all that follow.
 type blinkingPuller struct {
 	t             *testing.T
 	seenAt        int
+	bytes         int
 	pulls, clears int
 }
 
@@ -23,8 +24,9 @@ func (p *blinkingPuller) Clear(context.Context) error { p.clears++; return nil }
 func (p *blinkingPuller) Close() error                { return nil }
 
 func (p *blinkingPuller) Pull(context.Context) (pull.Arrival, error) {
-	if p.pulls++; p.pulls != p.seenAt {
-		return pull.Arrival{}, nil
+	arrival := pull.Arrival{Size: 64 << 10}
+	if p.pulls++; p.pulls < p.seenAt {
+		return arrival, nil
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +42,7 @@ func (p *blinkingPuller) Pull(context.Context) (pull.Arrival, error) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := server.Write(make([]byte, 1<<16)); err != nil {
+	if _, err := server.Write(make([]byte, p.bytes)); err != nil {
 		p.t.Fatal(err)
 	}
 	server.Close()
@@ -48,20 +50,21 @@ func (p *blinkingPuller) Pull(context.Context) (pull.Arrival, error) {
 		p.t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond) // many looks long
-	return pull.Arrival{}, nil
+	return arrival, nil
 }
 
 func TestAPullOfWhichNothingWasSeenIsRepeated(t *testing.T) {
 	for name, tt := range map[string]struct {
-		seenAt, pulls int
-		seen          bool
+		seenAt, bytes, pulls int
+		seen                 bool
 	}{
-		"seen at once":         {1, 1, true},
-		"seen the second time": {2, 2, true},
-		"never seen":           {0, maxPulls, false},
+		"seen at once":          {1, 64 << 10, 1, true},
+		"seen the second time":  {2, 64 << 10, 2, true},
+		"never seen":            {maxPulls + 1, 0, maxPulls, false},
+		"too little of it seen": {1, 1 << 10, maxPulls, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &blinkingPuller{t: t, seenAt: tt.seenAt}
+			p := &blinkingPuller{t: t, seenAt: tt.seenAt, bytes: tt.bytes}
 			var o observation
 			sockets, watchErr, tidyErr := o.pullUntilSeen(t.Context(), p, Request{MainPID: os.Getpid(), Timeout: 10 * time.Second})
 			if watchErr != nil || tidyErr != nil {

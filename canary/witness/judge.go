@@ -91,6 +91,13 @@ func Judge(sockets []Socket, expected Expected) Finding {
 	return unknown(flows, expected)
 }
 
+// Missed reports whether less was seen than a transfer of that size brings, 0 when it is not known:
+// on a busy machine a connection may come and go between two looks at the process.
+func Missed(sockets []Socket, size int64) bool {
+	flows := collect(sockets, nil)
+	return len(flows) == 0 || flows[0].received < Expected{Size: size}.enough()
+}
+
 // collect sums the sockets by remote, the largest first, and names each remote's route.
 func collect(sockets []Socket, remotes []Remote) []flow {
 	sums := map[netip.AddrPort]uint64{}
