@@ -251,7 +251,7 @@ func TestNothingBuiltAmongTheSources(t *testing.T) {
 			return err
 		}
 		if d.IsDir() {
-			if path == filepath.Join(top, "bin") || strings.HasPrefix(d.Name(), ".") {
+			if path == filepath.Join(top, "bin") || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") {
 				return fs.SkipDir
 			}
 			return nil
