@@ -260,10 +260,18 @@ func TestC66_InterruptedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// Whoever undoes after a reboot may run before the daemon is due, so it must not start it.
+// Whoever undoes after a reboot may run before the daemon is due, so it must not wait for its start;
+// what the boot does not start runs again all the same, as it did before.
 func TestRecover_LeavesTheStartToTheBoot(t *testing.T) {
-	for active, started := range map[string]bool{"inactive": false, "failed": true} {
-		t.Run(active, func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		active      string
+		due, starts bool
+	}{
+		"due":         {"inactive", true, false},
+		"not enabled": {"inactive", false, true},
+		"failed":      {"failed", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			h := newHost(t, scratch(t))
 			p := h.parts()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -273,17 +281,23 @@ func TestRecover_LeavesTheStartToTheBoot(t *testing.T) {
 				}
 			}
 			wantOutcome(t, h.applier(t, p).Apply(ctx, change("http://new:3128")), apply.Interrupted)
-			before := h.process(t, containerd).InvocationID
 			for _, unit := range []string{containerd, docker} {
-				if err := h.model.SetActive(unit, active); err != nil {
+				set := func() error { return h.model.SetActive(unit, tt.active) }
+				if tt.due {
+					set = func() error { return h.model.Due(unit) }
+				}
+				if err := set(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			h.boot = "boot-2"
 			got := h.plainApplier(t).Recover(t.Context(), apply.Recovery{})
 			wantOutcome(t, got, apply.Interrupted)
-			if len(got.Restarted) > 0 != started || h.process(t, containerd).InvocationID != before != started {
+			if len(got.Restarted) > 0 != tt.starts {
 				t.Errorf("restarted %q", got.Restarted)
+			}
+			if p := h.process(t, containerd); tt.starts && (p.Active != "active" || p.Environ != "HTTPS_PROXY=http://old:3128\n") || tt.due && p.Active != "inactive" {
+				t.Errorf("the daemon is %s with %q", p.Active, p.Environ)
 			}
 			content, err := h.root.ReadFile(envFile)
 			if err != nil || string(content) != "HTTPS_PROXY=http://old:3128\n" {

@@ -88,7 +88,7 @@ func (t *transaction) restore(ctx context.Context) error {
 }
 
 // undoRestart makes one daemon run with the old files, if it may have taken the new ones. A unit
-// that was stopped, or that the boot has not started yet, is left so.
+// that was stopped is left stopped, and one that the boot is about to start is left to it.
 func (t *transaction) undoRestart(ctx context.Context, u *UnitRecord) error {
 	state, err := t.cfg.Units.State(ctx, u.Unit)
 	if err != nil {
@@ -102,10 +102,11 @@ func (t *transaction) undoRestart(ctx context.Context, u *UnitRecord) error {
 		return nil // restarted by an undo before
 	case !u.Active && !state.running():
 		return nil
-	case state.Active == "inactive" && t.rec.BootID != t.cfg.BootID:
-		// Not started in this boot yet, so its start will take the old files. To start it here
-		// could wait for ever: whoever undoes may be ordered before it.
-		t.note("%q has not run since the boot; its start is left to systemd", u.Unit)
+	case state.Active == "inactive" && state.Job && t.rec.BootID != t.cfg.BootID:
+		// The boot is about to start it, with the old files. To wait for that here could take for
+		// ever: whoever undoes may be ordered before it. A unit that the boot does not start is
+		// started below, as it ran when the change began.
+		t.note("%q is due in this boot; its start is left to systemd", u.Unit)
 		return nil
 	}
 	replaced := state.InvocationID

@@ -46,7 +46,7 @@ type modelUnit struct {
 	DropIns, EnvironmentFiles []string
 	Environ                   string
 	Starts                    uint32
-	// Job is a restart or start that was queued when its caller was killed.
+	// Job is a restart or start that was queued when its caller was killed, or jobDue.
 	Job string
 }
 
@@ -153,6 +153,9 @@ func (st *modelState) unit(name string) (*modelUnit, error) {
 	return unit, nil
 }
 
+// jobDue is a start that the boot has queued and that waits for others.
+const jobDue = "due"
+
 // State implements apply.Units. A queued job is carried out after having been seen once.
 func (s *Systemd) State(_ context.Context, name string) (apply.UnitState, error) {
 	var out apply.UnitState
@@ -168,7 +171,7 @@ func (s *Systemd) State(_ context.Context, name string) (apply.UnitState, error)
 			StartLimitBurst: s.StartLimitBurst, StartLimitWindow: startLimitWindow,
 			StartTimeout: unitTimeout, StopTimeout: unitTimeout,
 		}
-		if unit.Job != "" {
+		if unit.Job != "" && unit.Job != jobDue {
 			_ = s.run(st, name) // its failure shows in the state
 		}
 		return nil

@@ -24,6 +24,17 @@ func (s *Systemd) Queue(name string) error {
 	})
 }
 
+// Due leaves a unit for the boot to start, which it does not while anybody looks.
+func (s *Systemd) Due(name string) error {
+	return s.change(func(st *modelState) error {
+		unit, err := st.unit(name)
+		if err == nil {
+			unit.Active, unit.Job = "inactive", jobDue
+		}
+		return err
+	})
+}
+
 // SetActive puts a unit into a state by somebody else's hand.
 func (s *Systemd) SetActive(name, active string) error {
 	return s.change(func(st *modelState) error {
